@@ -1,0 +1,41 @@
+# `make demo` and `make test` do all their own set-up, inside .venv of this checkout.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= demo-out
+
+.PHONY: demo test check bench docs format clean help
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.ready-plot: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[plot]'
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@ $(VENV)/.ready-plot
+
+demo: $(VENV)/.ready-plot  ## the tour: pictures and one HTML page in demo-out/
+	$(BIN)/tightrope demo -o $(OUT)
+
+test: $(VENV)/.ready-dev  ## every test, with coverage
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
+
+check: $(VENV)/.ready-dev  ## style, types and the arrows between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -1,0 +1,52 @@
+"""Tightrope: Markov decision processes solved with multi-step greedy policies, with a certificate beside every answer."""
+
+from tightrope.model.mdp import MDP
+from tightrope.model.policy import Policy, mix
+from tightrope.operators import (
+    D_kappa,
+    H_kappa,
+    T,
+    T_h,
+    T_h_pi,
+    T_kappa,
+    T_kappa_pi,
+    T_pi,
+    cautious,
+    greedy,
+    greedy_set,
+    h_greedy,
+    h_greedy_set,
+    kappa_greedy,
+    kappa_greedy_set,
+    q_kappa,
+    q_value,
+    surrogate,
+    value,
+    xi,
+)
+
+__all__ = [
+    "MDP",
+    "D_kappa",
+    "H_kappa",
+    "Policy",
+    "T",
+    "T_h",
+    "T_h_pi",
+    "T_kappa",
+    "T_kappa_pi",
+    "T_pi",
+    "cautious",
+    "greedy",
+    "greedy_set",
+    "h_greedy",
+    "h_greedy_set",
+    "kappa_greedy",
+    "kappa_greedy_set",
+    "mix",
+    "q_kappa",
+    "q_value",
+    "surrogate",
+    "value",
+    "xi",
+]

@@ -1,0 +1,80 @@
+"""What one Bellman residual proves about v*, rounding included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Certificate:
+    """base + low <= v^π <= v* <= base + high, for the policy π greedy at the vector that was backed up.
+
+    With u = Tv and m <= u - v <= M (componentwise): u + γ m/(1-γ) <= v^π <= v* <= u + γ M/(1-γ), the bounds of MacQueen and
+    Porteus. Rounding of the backup, rows that sum to one only up to rounding, and rounding of these very formulas are added
+    outwards, so that the statement holds for the model with exactly the stored numbers.
+    """
+
+    base: FloatArray
+    low: float
+    high: float
+    scale: float
+
+    @property
+    def gap(self) -> float:
+        """A bound on max(v* - v^π), and on max(upper - lower)."""
+        return self.high - self.low
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the value scale max(|lower|, |upper|)."""
+        return self.gap / self.scale if self.gap > 0 else 0.0
+
+    @property
+    def lower(self) -> FloatArray:
+        """A lower bound on v* and on the value of the policy [S]."""
+        return np.nextafter(self.base + self.low, -np.inf)
+
+    @property
+    def upper(self) -> FloatArray:
+        """An upper bound on v* [S]."""
+        return np.nextafter(self.base + self.high, np.inf)
+
+    @property
+    def value(self) -> FloatArray:
+        """The middle of both bounds [S]."""
+        return self.base + 0.5 * (self.low + self.high)
+
+
+def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
+    """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point."""
+    u_low, u_high = float(u.min()), float(u.max())
+    size = max(abs(u_low), abs(u_high))
+    v_size = size + max(abs(m), abs(M))
+    r_size = mdp.reward_size
+    backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size)
+    change_error = backup_error + 1.1 * EPS * (size + v_size)
+    slack = mdp.slack + (mdp.width + 1) * EPS
+    high = backup_error + _tail(mdp.gamma, slack, M + change_error)
+    low = -(backup_error + _tail(mdp.gamma, slack, change_error - m))
+    return Certificate(u, low, high, max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high)))
+
+
+def _tail(gamma: float, slack: float, x: float) -> float:
+    """γσ x/(1-γσ) rounded up, σ = 1 ± slack being the row sum that makes it larger."""
+    if x == 0.0 or gamma == 0.0:
+        return 0.0
+    leak = gamma * slack if x > 0 else -gamma * slack
+    room = (1.0 - gamma) - leak
+    if room <= 0.0:
+        return np.inf
+    tail = (gamma + leak) * x / room
+    return tail + 8.0 * EPS * abs(tail)

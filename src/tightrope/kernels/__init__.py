@@ -1,0 +1,29 @@
+"""The only compiled loops: arrays in, arrays out, no checks.
+
+`kernels.backup` is a sweep kernel; other rooms' kernels live in a module each (`kernels.sampling.draw`). Numba loads when the
+first of them is asked for, so that importing the library stays cheap. Serial and parallel kernels are in separate modules
+because numba keys its on-disk cache by function name within a module.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+#: Modules of compiled loops, loaded at first use.
+_MODULES = ("serial", "parallel", "sampling", "online", "approximate", "theory")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tightrope.kernels.{name}")
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return getattr(import_module("tightrope.kernels.serial"), name)
+
+
+def unsigned(array: Any) -> Any:
+    """The same memory as unsigned integers: loops over unsigned indices skip the wrap-around test and run up to 2.6x faster."""
+    return array.view(np.uint32 if array.dtype.itemsize == 4 else np.uint64)

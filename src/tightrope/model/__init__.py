@@ -1,0 +1,1 @@
+"""What is solved: models, policies, the problem zoo and model files."""

@@ -1,0 +1,147 @@
+"""The Markov decision process, in the one layout every algorithm works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from tightrope.model import build, validate
+from tightrope.model.pairs import Pairs
+from tightrope.model.validate import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tightrope.model.build import Dynamics
+    from tightrope.model.validate import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MDP:
+    """A finite discounted MDP (S, A, P, r, γ): one row of P and one reward per feasible (state, action) pair.
+
+    State s owns rows first[s]:first[s+1], so action sets may differ from state to state at no cost.
+    Arrays are validated here once, then read-only; those that already fit are shared, not copied.
+    A terminal state is explicit: absorbing, with reward zero.
+
+    Args:
+        P: transition probabilities [L, S], sparse or dense.
+        r: expected rewards [L].
+        gamma: discount in [0, 1).
+        first: where each state's rows begin [S+1]; by default every state has L/S actions.
+        start: initial distribution [S]; uniform by default.
+        actions: action numbers [L], increasing within a state; by default 0, 1, ... in every state.
+        state_names: optional decoration [S].
+        action_names: optional decoration, one per action number.
+    """
+
+    P: sp.csr_array
+    r: FloatArray
+    gamma: float
+    pairs: Pairs
+    start: FloatArray
+    #: The largest |row sum - 1|: rounding that the certificate accounts for.
+    slack: float
+
+    def __init__(
+        self,
+        P: Any,
+        r: Any,
+        gamma: float,
+        first: Any = None,
+        start: Any = None,
+        *,
+        actions: Any = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
+        discount = validate.gamma(gamma)
+        matrix = validate.transitions(P)
+        n_pairs, n_states = matrix.shape
+        pairs = Pairs.checked(validate.first_pairs(first, n_states, n_pairs), actions, state_names, action_names)
+        matrix, slack = validate.probabilities(matrix, pairs)
+        rewards = validate.rewards(r, pairs)
+        begin = (
+            np.broadcast_to(np.float64(1.0 / n_states), (n_states,))
+            if start is None
+            else validate.distribution(start, n_states, "start")
+        )
+        shared = sp.csr_array(
+            (frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)), shape=matrix.shape, copy=False
+        )
+        shared.has_canonical_format = True
+        self._set(shared, frozen(rewards), discount, pairs, frozen(begin), slack)
+
+    def _set(self, *values: Any) -> None:
+        for name, value in zip(("P", "r", "gamma", "pairs", "start", "slack"), values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def reshaped(self, r: FloatArray, gamma: float) -> MDP:
+        """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
+        twin = object.__new__(MDP)
+        twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)  # noqa: SLF001  (its own class)
+        return twin
+
+    from_dense = classmethod(build.from_dense)
+    from_actions = classmethod(build.from_actions)
+    from_pairs = classmethod(build.from_pairs)
+    from_function = classmethod(build.from_function)
+
+    @property
+    def first(self) -> IntArray:
+        """Where each state's rows begin [S+1]."""
+        return self.pairs.first
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, S."""
+        return self.pairs.n_states
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of feasible (state, action) pairs, L."""
+        return self.pairs.n_pairs
+
+    @cached_property
+    def terminal(self) -> BoolArray:
+        """Which states are terminal [S]: every action stays there for sure with reward zero."""
+        P, pairs = self.P, self.pairs
+        only = np.flatnonzero(np.diff(P.indptr) == 1)
+        stays = np.zeros(self.n_pairs, dtype=bool)
+        stays[only] = (P.indices[P.indptr[only]] == pairs.states[only]) & (self.r[only] == 0.0)
+        return np.logical_and.reduceat(stays, self.first[:-1])
+
+    @cached_property
+    def width(self) -> int:
+        """The largest number of successors of a pair."""
+        return int(np.diff(self.P.indptr).max())
+
+    @cached_property
+    def reward_range(self) -> tuple[float, float]:
+        """The smallest and the largest reward."""
+        return float(self.r.min()), float(self.r.max())
+
+    @property
+    def reward_size(self) -> float:
+        """max |r|, the paper's R_max."""
+        low, high = self.reward_range
+        return max(abs(low), abs(high))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model's arrays."""
+        arrays = (self.P.data, self.P.indices, self.P.indptr, self.r, self.first)
+        return sum(a.nbytes for a in arrays) + (0 if self.pairs.ids is None else self.pairs.ids.nbytes)
+
+    def __repr__(self) -> str:
+        low, high = int(self.pairs.counts.min()), int(self.pairs.counts.max())
+        actions = f"{low}" if low == high else f"{low} to {high}"
+        size = self.nbytes / 1e6
+        return (
+            f"MDP({self.n_states:,} states, {self.n_pairs:,} pairs ({actions} actions a state), "
+            f"{self.P.nnz:,} transitions, gamma={self.gamma:g}, {size:,.{1 if size >= 0.1 else 4}f} MB)"
+        )
