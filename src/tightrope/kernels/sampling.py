@@ -1,0 +1,95 @@
+"""Random numbers with an explicit state, and draws from the rows of a matrix in constant time.
+
+The generator is xoshiro256++: four unsigned 64-bit words that the caller owns, so that a run can be saved between two
+draws and continues with the same bits. Rows are drawn from with alias tables (Walker, Vose): one uniform number, one
+comparison, whatever the number of successors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_17 = np.uint64(17)
+_19 = np.uint64(19)
+_23 = np.uint64(23)
+_41 = np.uint64(41)
+_45 = np.uint64(45)
+_11 = np.uint64(11)
+_TO_UNIT = 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def random_word(words):
+    """The next 64 random bits; `words` [4] is the state of the generator and moves on."""
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    total = a + d
+    result = ((total << _23) | (total >> _41)) + a
+    c ^= a
+    d ^= b
+    words[0] = a ^ d
+    words[1] = b ^ c
+    words[2] = c ^ (b << _17)
+    words[3] = (d << _45) | (d >> _19)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def random_unit(words):
+    """The next uniform number in [0, 1), with 53 random bits."""
+    return np.float64(random_word(words) >> _11) * _TO_UNIT
+
+
+@njit(cache=True, nogil=True)
+def alias_tables(indptr, indices, data, cut, other):
+    """Fill the alias tables of every row: entry k keeps its own column below cut[k] and gives the rest to other[k]."""
+    longest = np.int64(0)
+    for l in range(len(indptr) - 1):
+        longest = max(longest, np.int64(indptr[l + 1]) - np.int64(indptr[l]))
+    small = np.empty(longest, dtype=np.int64)
+    large = np.empty(longest, dtype=np.int64)
+    for l in range(len(indptr) - 1):
+        begin, end = np.int64(indptr[l]), np.int64(indptr[l + 1])
+        total = 0.0
+        for k in range(begin, end):
+            total += data[k]
+        n_small, n_large = 0, 0
+        for k in range(begin, end):
+            cut[k] = data[k] * (end - begin) / total
+            other[k] = indices[k]
+            if cut[k] < 1.0:
+                small[n_small] = k
+                n_small += 1
+            else:
+                large[n_large] = k
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            low, high = small[n_small], large[n_large - 1]
+            other[low] = indices[high]
+            cut[high] = (cut[high] + cut[low]) - 1.0
+            if cut[high] < 1.0:
+                n_large -= 1
+                small[n_small] = high
+                n_small += 1
+        for i in range(n_small):  # what rounding left over is full
+            cut[small[i]] = 1.0
+        for i in range(n_large):
+            cut[large[i]] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def column(indptr, indices, cut, other, row, unit):
+    """The column of `row` that the uniform number `unit` selects."""
+    begin = indptr[row]
+    place = unit * (indptr[row + 1] - begin)
+    whole = np.uint64(place)
+    k = np.uint64(begin) + whole
+    return indices[k] if place - np.float64(whole) < cut[k] else other[k]
+
+
+@njit(cache=True, nogil=True)
+def columns(indptr, indices, cut, other, rows, units, out):
+    """out[i] = the column of rows[i] that units[i] selects."""
+    for i in range(len(rows)):
+        out[i] = column(indptr, indices, cut, other, rows[i], units[i])
