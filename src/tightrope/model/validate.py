@@ -43,6 +43,25 @@ def real(x: object, name: str) -> float:
         raise InvalidArgument(f"{name} must be a number; found {x!r}") from None
 
 
+def finite(x: object, name: str, *, low: float = -np.inf) -> float:
+    """A finite number, not below `low`."""
+    value = real(x, name)
+    if not (np.isfinite(value) and value >= low):
+        raise InvalidArgument(
+            f"{name} must be a finite number{'' if low == -np.inf else f' >= {low:g}'}; found {value!r}"
+        )
+    return value
+
+
+def generator(seed: object) -> np.random.Generator:
+    """A source of random numbers: the one given, or a new one started from an integer >= 0."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise InvalidArgument(f"seed must be an integer >= 0 or a numpy.random.Generator; found {seed!r}")
+    return np.random.default_rng(int(seed))
+
+
 def gamma(x: object) -> float:
     """A discount in [0, 1)."""
     try:
@@ -75,14 +94,14 @@ def alpha(x: object) -> float:
     return unit(x, "alpha", open_left=True)
 
 
-def positive_integer(x: object, name: str) -> int:
-    """An integer >= 1."""
+def positive_integer(x: object, name: str, *, low: int = 1) -> int:
+    """An integer >= 1, or >= `low`."""
     try:
         value = operator.index(x)  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidArgument(f"{name} must be an integer >= 1; found {x!r}") from None
-    if value < 1 or isinstance(x, bool):
-        raise InvalidArgument(f"{name} must be an integer >= 1; found {x!r}")
+        raise InvalidArgument(f"{name} must be an integer >= {low}; found {x!r}") from None
+    if value < low or isinstance(x, bool):
+        raise InvalidArgument(f"{name} must be an integer >= {low}; found {x!r}")
     return value
 
 
@@ -105,15 +124,17 @@ def vector(x: object, n: int, name: str, what: str) -> FloatArray:
     return array
 
 
-def distribution(x: object, n: int, name: str) -> FloatArray:
-    """A probability distribution over n states, renormalised when off by rounding only."""
-    p = vector(x, n, name, "state")
+def distribution(x: object, n: int, name: str, what: str = "state") -> FloatArray:
+    """A probability distribution over n states (or whatever `what` says), renormalised when off by rounding only."""
+    p = vector(x, n, name, what)
     if (p < 0).any():
         at = int(np.flatnonzero(p < 0)[0])
         raise InvalidArgument(f"{name}[{at}] is {p[at]:.12g}; probabilities cannot be negative")
     total = p.sum()
     if abs(total - 1.0) > PRINTED:
-        raise InvalidArgument(f"{name} sums to {total:.12g}; a distribution over states sums to 1. Divide it by its sum.")
+        raise InvalidArgument(
+            f"{name} sums to {total:.12g}; a distribution over {what}s sums to 1. Divide it by its sum."
+        )
     return p if abs(total - 1.0) <= ROUNDING else p / total
 
 
@@ -124,7 +145,9 @@ def integers(x: object, name: str) -> IntArray:
         return array
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         return array.astype(np.int64)
-    raise InvalidModel(f"{name} must be integers; found an array of {array.dtype} that starts {array.ravel()[:3].tolist()}")
+    raise InvalidModel(
+        f"{name} must be integers; found an array of {array.dtype} that starts {array.ravel()[:3].tolist()}"
+    )
 
 
 def transitions(P: object) -> sp.csr_array:
