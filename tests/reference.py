@@ -1,6 +1,7 @@
-"""Slow, obvious truths: dense arrays, enumeration of every deterministic policy, exact fractions. Shares no code with src.
+"""Slow, obvious truths: dense arrays, enumeration of every deterministic policy, exact fractions.
 
-A policy is an array of weights [S, A]; a batch of policies carries leading axes. Pairs that are not offered have weight zero.
+Shares no code with src. A policy is an array of weights [S, A]; a batch of policies carries leading axes. Pairs that are
+not offered have weight zero.
 """
 
 from __future__ import annotations
@@ -48,9 +49,7 @@ class Case:
     @cached_property
     def v_star(self) -> np.ndarray:
         """v* [S], the largest value of any deterministic policy."""
-        return np.linalg.solve(np.eye(len(self.v)) - self.gamma * self.chains[0], self.chains[1][..., None])[
-            ..., 0
-        ].max(axis=0)
+        return T_kappa(self, np.zeros(len(self.v)), 1.0)
 
     @cached_property
     def v_pi(self) -> np.ndarray:
@@ -64,7 +63,7 @@ class Case:
 
 
 def random_case(rng: np.random.Generator, *, gamma: float | None = None, kappa: float | None = None) -> Case:
-    """Dense, sparse, deterministic or full of ties; half of them ragged; rewards of both signs; corners of γ and κ included."""
+    """Dense, sparse, deterministic or full of ties; half ragged; rewards of both signs; corners of γ and κ included."""
     S, A = int(rng.integers(1, 6)), int(rng.integers(1, 4))
     kind = str(rng.choice(KINDS))
     gamma = float(rng.choice(GAMMAS)) if gamma is None else gamma
@@ -183,7 +182,7 @@ def _resolvent(P: np.ndarray, b: np.ndarray, discount: float) -> np.ndarray:
 
 
 def q_kappa(case: Case, pi: np.ndarray, kappa: float) -> np.ndarray:
-    """q_κ^π [L]: the best over deterministic policies of taking the pair and then following the policy in the surrogate."""
+    """q_κ^π [L]: take the pair, then follow the best deterministic policy of the surrogate at v^π."""
     v = value(case, pi)
     return q_of(case, (1 - kappa) * v + kappa * T_kappa(case, v, kappa))
 
@@ -208,7 +207,7 @@ def h_distances(case: Case, v: np.ndarray, h: int) -> np.ndarray:
 
 
 def cautious(q: np.ndarray, q_k: np.ndarray, pi: np.ndarray, ok: np.ndarray, tolerance: float) -> np.ndarray:
-    """b_s as the paper writes it, one state after the other, from tables [S, A]: the chosen action of each state [S]."""
+    """b_s as the paper writes it, one state after the other, from tables [S, A]: the action of each state [S]."""
     chosen = []
     for s in range(len(ok)):
         offers = [int(a) for a in np.flatnonzero(ok[s])]
@@ -253,13 +252,11 @@ class Exact:
 
     def q(self, v: list[Fraction]) -> list[list[Fraction]]:
         """r + γ P v of every pair."""
-        return [
-            [r + self.gamma * sum(a * b for a, b in zip(p, v, strict=True) if a) for r, p in pairs]
-            for pairs in self.rows
-        ]
+        mean = [[sum(a * b for a, b in zip(p, v, strict=True) if a) for _, p in pairs] for pairs in self.rows]
+        return [[r + self.gamma * m for (r, _), m in zip(*both, strict=True)] for both in zip(self.rows, mean, strict=True)]
 
     def optimum(self, chosen: list[int]) -> tuple[list[Fraction], list[int]]:
-        """v* and an optimal choice, by policy iteration from a guess; it ends only where Bellman's equation holds exactly."""
+        """v* and an optimal choice, by policy iteration; it ends only where Bellman's equation holds exactly."""
         while True:
             v = self.value(chosen)
             q = self.q(v)

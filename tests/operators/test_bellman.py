@@ -49,7 +49,7 @@ def test_greedy_attains_T_and_ties_go_to_the_lowest_action():
         if case.kind == "ties" and case.gamma in (
             0.0,
             0.5,
-        ):  # every number is a short binary fraction: no rounding at all
+        ):  # short binary fractions: no rounding at all
             first = [mdp.first[s] + int(q[mdp.first[s] : mdp.first[s + 1]].argmax()) for s in range(mdp.n_states)]
             np.testing.assert_array_equal(pi.rows, first)
 
@@ -108,7 +108,5 @@ def test_a_policy_of_another_model_is_refused():
         lambda: tr.D_kappa(mdp, pi, 0.5),
         lambda: tr.cautious(mdp, q, q, pi),
     ):
-        with pytest.raises(
-            InvalidPolicy, match="for another model: it covers 1 states and 1 pairs, the model has 4 states"
-        ):
+        with pytest.raises(InvalidPolicy, match="for another model: it covers 1 states and 1 pairs, the model has 4"):
             operator()

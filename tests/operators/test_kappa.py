@@ -114,10 +114,9 @@ def test_xi_refuses_a_discount_that_is_none(gamma):
 def test_H_kappa_and_cautious_refuse_a_bad_q(bad):
     mdp = mdp_of(reference.tightrope(1.0, 0.9))
     pi, good = tr.Policy.uniform(mdp), np.zeros(6)
+    shape = r"must have shape \(6,\), one entry per \(state, action\) pair"
     for name, q, q_k in (("q", bad, good), ("q_kappa", good, bad)):
-        for operator in (lambda: tr.H_kappa(mdp, pi, q, q_k, 0.5), lambda: tr.cautious(mdp, q, q_k, pi)):  # noqa: B023
-            with pytest.raises(
-                InvalidArgument,
-                match=rf"^{name}(\[0\] is nan| must have shape \(6,\), one entry per \(state, action\) pair)",
-            ):
-                operator()
+        with pytest.raises(InvalidArgument, match=rf"^{name}(\[0\] is nan| {shape})"):
+            tr.H_kappa(mdp, pi, q, q_k, 0.5)
+        with pytest.raises(InvalidArgument, match=rf"^{name}(\[0\] is nan| {shape})"):
+            tr.cautious(mdp, q, q_k, pi)

@@ -15,28 +15,30 @@ def one_state():
 
 
 @pytest.mark.parametrize(
-    ("q", "q_kappa", "weights", "chosen", "why"),
+    ("q", "q_kappa", "weights", "chosen"),
     [
-        ([3, 2, 1], [0, 9, 0], [0, 0, 1], 1, "a_κ is better than π one step ahead: take it"),
-        ([3, 2, 1], [0, 0, 9], [0, 1, 0], 0, "a_κ is worse than π one step ahead: take the one-step greedy action"),
-        ([3, 2, 1], [0, 9, 0], [0, 1, 0], 1, "equality counts as better"),
-        ([3, 2, 1], [0, 0, 9], [1, 0, 0], 0, "π is one-step greedy already"),
-        ([3, 2, 1], [7, 7, 7], [0, 0, 1], 0, "ties of q_κ go to the lowest action"),
-        ([3, 2, 1], [0, 7, 7], [0, 0, 1], 1, "ties of q_κ among the last two"),
-        ([2, 2, 1], [0, 0, 9], [0.5, 0.5, 0], 0, "ties of q go to the lowest action"),
-        ([1, 2, 2], [9, 0, 0], [0, 0.5, 0.5], 1, "ties of q among the last two"),
-        ([5, 5, 5], [0, 0, 1], [0.3, 0.3, 0.4], 2, "all equal one step ahead: a_κ"),
-        ([0.1 + 0.2, 0.3, 0.3], [0, 1, 0], [1, 0, 0], 1, "a difference of rounding is no difference"),
-        ([0.3 + 1e-9, 0.3, 0.3], [0, 1, 0], [1, 0, 0], 0, "a difference of 1e-9 is one"),
-        ([4, 1, 0], [0, 1, 0], [0.2, 0.3, 0.5], 1 - 1, "v = 1.1 is a mean: a_κ with q = 1 is worse"),
-        ([4, 1, 0], [0, 1, 0], [0.2, 0.2, 0.6], 1, "v = 1 is a mean: a_κ with q = 1 is as good"),
-        ([-4, -1, -2], [0, -1, -1], [1, 0, 0], 0, "negative numbers: a_κ equals π"),
+        pytest.param([3, 2, 1], [0, 9, 0], [0, 0, 1], 1, id="a_κ is better than π one step ahead: take it"),
+        pytest.param(
+            [3, 2, 1], [0, 0, 9], [0, 1, 0], 0, id="a_κ is worse than π one step ahead: take the one-step greedy action"
+        ),
+        pytest.param([3, 2, 1], [0, 9, 0], [0, 1, 0], 1, id="equality counts as better"),
+        pytest.param([3, 2, 1], [0, 0, 9], [1, 0, 0], 0, id="π is one-step greedy already"),
+        pytest.param([3, 2, 1], [7, 7, 7], [0, 0, 1], 0, id="ties of q_κ go to the lowest action"),
+        pytest.param([3, 2, 1], [0, 7, 7], [0, 0, 1], 1, id="ties of q_κ among the last two"),
+        pytest.param([2, 2, 1], [0, 0, 9], [0.5, 0.5, 0], 0, id="ties of q go to the lowest action"),
+        pytest.param([1, 2, 2], [9, 0, 0], [0, 0.5, 0.5], 1, id="ties of q among the last two"),
+        pytest.param([5, 5, 5], [0, 0, 1], [0.3, 0.3, 0.4], 2, id="all equal one step ahead: a_κ"),
+        pytest.param([0.1 + 0.2, 0.3, 0.3], [0, 1, 0], [1, 0, 0], 1, id="a difference of rounding is no difference"),
+        pytest.param([0.3 + 1e-9, 0.3, 0.3], [0, 1, 0], [1, 0, 0], 0, id="a difference of 1e-9 is one"),
+        pytest.param([4, 1, 0], [0, 1, 0], [0.2, 0.3, 0.5], 0, id="v = 1.1 is a mean: a_κ with q = 1 is worse"),
+        pytest.param([4, 1, 0], [0, 1, 0], [0.2, 0.2, 0.6], 1, id="v = 1 is a mean: a_κ with q = 1 is as good"),
+        pytest.param([-4, -1, -2], [0, -1, -1], [1, 0, 0], 0, id="negative numbers: a_κ equals π"),
     ],
 )
-def test_the_cases_of_b_s(one_state, q, q_kappa, weights, chosen, why):
+def test_the_cases_of_b_s(one_state, q, q_kappa, weights, chosen):
     found = tr.cautious(one_state, q, q_kappa, tr.Policy.stochastic(one_state, weights))
     assert found.is_deterministic
-    assert found.actions.tolist() == [chosen], why
+    assert found.actions.tolist() == [chosen]
 
 
 def test_b_s_as_the_paper_writes_it():
