@@ -1,5 +1,6 @@
 """Tightrope: Markov decision processes solved with multi-step greedy policies, with a certificate beside every answer."""
 
+from tightrope import theory
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, mix
 from tightrope.operators import (
@@ -24,29 +25,68 @@ from tightrope.operators import (
     value,
     xi,
 )
+from tightrope.planning import (
+    Exact,
+    Kappa,
+    Lambda,
+    Lookahead,
+    OneStep,
+    PolicyIteration,
+    Sweeps,
+    h_pi,
+    h_vi,
+    kappa_lambda_pi,
+    kappa_pi,
+    kappa_vi,
+    modified_policy_iteration,
+    policy_iteration,
+    solve,
+    value_iteration,
+)
+from tightrope.solution import Solution, Status, Trace
 
 __all__ = [
     "MDP",
     "D_kappa",
+    "Exact",
     "H_kappa",
+    "Kappa",
+    "Lambda",
+    "Lookahead",
+    "OneStep",
     "Policy",
+    "PolicyIteration",
+    "Solution",
+    "Status",
+    "Sweeps",
     "T",
     "T_h",
     "T_h_pi",
     "T_kappa",
     "T_kappa_pi",
     "T_pi",
+    "Trace",
     "cautious",
     "greedy",
     "greedy_set",
     "h_greedy",
     "h_greedy_set",
+    "h_pi",
+    "h_vi",
     "kappa_greedy",
     "kappa_greedy_set",
+    "kappa_lambda_pi",
+    "kappa_pi",
+    "kappa_vi",
     "mix",
+    "modified_policy_iteration",
+    "policy_iteration",
     "q_kappa",
     "q_value",
+    "solve",
     "surrogate",
+    "theory",
     "value",
+    "value_iteration",
     "xi",
 ]

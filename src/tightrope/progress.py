@@ -31,8 +31,16 @@ def bar(title: str, total: float | None, *, show: bool | None = None) -> Iterato
     from rich.console import Console  # noqa: PLC0415  (rich costs 50 ms: load it when something is drawn)
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = ["{task.description}", BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    note = TextColumn("{task.fields[note]}")
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        note,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
         task = progress.add_task(title, total=total, note="")
 
         class _Drawn:

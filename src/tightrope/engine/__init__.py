@@ -1,7 +1,23 @@
 """The fastest certified way to the optimum of one MDP, on arrays."""
 
 from tightrope.engine.certificate import Certificate, certify
-from tightrope.engine.evaluate import evaluate
+from tightrope.engine.chain import chain_flow, chain_value, sweep_chain
+from tightrope.engine.monitor import Limits, Monitor, Row, Status
 from tightrope.engine.optimal import Optimum, optimal
+from tightrope.engine.sweep import Sweep, Sweeper
 
-__all__ = ["Certificate", "Optimum", "certify", "evaluate", "optimal"]
+__all__ = [
+    "Certificate",
+    "Limits",
+    "Monitor",
+    "Optimum",
+    "Row",
+    "Status",
+    "Sweep",
+    "Sweeper",
+    "certify",
+    "chain_flow",
+    "chain_value",
+    "optimal",
+    "sweep_chain",
+]

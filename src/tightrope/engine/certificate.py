@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,10 @@ class Certificate:
     base: FloatArray
     low: float
     high: float
+    #: The value scale max(|lower|, |upper|).
     scale: float
+    #: The part of the gap that rounding alone accounts for; no algorithm gets below it.
+    floor: float
 
     @property
     def gap(self) -> float:
@@ -36,7 +39,11 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """The gap divided by the value scale max(|lower|, |upper|)."""
-        return self.gap / self.scale if self.gap > 0 else 0.0
+        return self.gap / self.scale if 0.0 < self.gap < np.inf else self.gap
+
+    def copy(self) -> Certificate:
+        """The same certificate with a base of its own."""
+        return replace(self, base=self.base.copy())
 
     @property
     def lower(self) -> FloatArray:
@@ -65,7 +72,9 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
     slack = mdp.slack + (mdp.width + 1) * EPS
     high = backup_error + _tail(mdp.gamma, slack, M + change_error)
     low = -(backup_error + _tail(mdp.gamma, slack, change_error - m))
-    return Certificate(u, low, high, max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high)))
+    floor = 2.0 * (backup_error + _tail(mdp.gamma, slack, change_error + slack * v_size * mdp.gamma))
+    scale = max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high))
+    return Certificate(u, low, high, scale, floor)
 
 
 def _tail(gamma: float, slack: float, x: float) -> float:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
-from tightrope.engine.evaluate import evaluate
-from tightrope.kernels import unsigned
+from tightrope.engine.chain import chain_value
+from tightrope.engine.monitor import Limits, Monitor, Status
+from tightrope.engine.sweep import Sweeper
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Optimum:
-    """A policy, what is proved about it, and what it cost."""
+    """A policy, what is proved about it, and how the run ended."""
 
     policy: Policy
     certificate: Certificate
-    backups: int
+    status: Status
 
     @property
     def value(self) -> FloatArray:
@@ -32,25 +32,24 @@ class Optimum:
         return self.certificate.value
 
 
-def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None) -> Optimum:
-    """An optimal policy with certified relative gap <= tol (0: as small as floats allow)."""
+def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None) -> Optimum:
+    """An optimal policy with a certified relative gap of tol (0: as small as floats allow); a monitor brings its own limits."""
+    watch = monitor or Monitor(Limits(tol))
     v = np.zeros(mdp.n_states) if v0 is None else np.array(v0, dtype=np.float64)
-    u = np.empty_like(v)
-    rows = np.empty(mdp.n_states, dtype=mdp.first.dtype)
-    P = mdp.P
-    arrays = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r, unsigned(mdp.first))
-    best: Optimum | None = None
-    backups = 0
-    while True:
-        low, high = kernels.backup(*arrays, mdp.gamma, v, u, unsigned(rows))
-        backups += mdp.n_pairs
-        found = certify(mdp, u, low, high)
-        if best is not None and found.gap >= 0.99 * best.certificate.gap and tol == 0.0:
-            return best
-        if best is None or found.gap < best.certificate.gap:
-            best = Optimum(Policy.of_rows(mdp.pairs, rows.copy()), found, backups)
-        if found.relative_gap <= tol:
-            return best
-        v, sweeps = evaluate(P[rows], mdp.r[rows], mdp.gamma, u, 0.0 if tol == 0.0 else 0.05 * found.gap)
-        backups += sweeps * mdp.n_states
-        u = np.empty_like(v)
+    sweeper = Sweeper(mdp)
+    status = None
+    try:
+        while True:
+            u, rows, low, high = sweeper.backup(v)
+            watch.backups += mdp.n_pairs
+            found = certify(mdp, u, low, high)
+            status = watch.record(found, rows, max(abs(low), abs(high)))
+            if status is not None:
+                break
+            v = chain_value(mdp.P[rows], mdp.r[rows], mdp.gamma, u, 0.05 * max(found.gap, 4.0 * found.floor), watch)
+    except KeyboardInterrupt:
+        if watch.best is None:
+            raise
+        status = Status.INTERRUPTED
+    assert watch.best is not None  # noqa: S101  (the loop ends after a record)
+    return Optimum(Policy.of_rows(mdp.pairs, watch.best[0]), watch.best[1], status)

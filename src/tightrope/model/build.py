@@ -188,7 +188,7 @@ def from_function(
     rows = _Rows(S)
     with progress.bar("building", S, show=show_progress) as bar:
         for begin in range(0, S, chunk):
-            states = np.arange(begin, min(S, begin + chunk), dtype=np.int32 if S < 2**31 else np.int64)
+            states: IntArray = np.arange(begin, min(S, begin + chunk), dtype=np.int32 if S < 2**31 else np.int64)
             parts = [_evaluate(dynamics, states, a, S) for a in range(A)]
             rows.append(states, parts, ends[states])
             bar.advance(len(states))
@@ -281,7 +281,7 @@ class _Rows:
         index = np.int32 if max(self.nnz, self.S) < 2**31 else np.int64
         indptr = np.zeros(self.L + 1, dtype=index)
         np.cumsum(self.widths, out=indptr[1:])
-        first = np.zeros(self.S + 1, dtype=np.int32 if self.L < 2**31 else np.int64)
+        first: IntArray = np.zeros(self.S + 1, dtype=np.int32 if self.L < 2**31 else np.int64)
         np.cumsum(self.counts, out=first[1:])
         P = sp.csr_array((self.data, self.indices.astype(index, copy=False), indptr), shape=(self.L, self.S))
         P.has_canonical_format = True

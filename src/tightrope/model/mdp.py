@@ -16,7 +16,6 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tightrope.model.build import Dynamics
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
 
@@ -83,7 +82,7 @@ class MDP:
     def reshaped(self, r: FloatArray, gamma: float) -> MDP:
         """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
         twin = object.__new__(MDP)
-        twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)  # noqa: SLF001  (its own class)
+        twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         return twin
 
     from_dense = classmethod(build.from_dense)

@@ -126,7 +126,9 @@ class Policy:
         if self.rows is not None:
             return mdp.P[self.rows], mdp.r[self.rows]
         average = self.averaging()
-        return sp.csr_array(average @ mdp.P), average @ mdp.r
+        P = sp.csr_array(average @ mdp.P)
+        P.sort_indices()  # a sparse product leaves columns in any order; the band solver reads each row's ends
+        return P, average @ mdp.r
 
     def averaging(self) -> sp.csr_array:
         """The matrix [S, L] that averages a vector over pairs with weights π(a|s)."""

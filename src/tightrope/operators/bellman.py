@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope import kernels
-from tightrope.engine import evaluate
+from tightrope.engine import chain_value
 from tightrope.engine.certificate import EPS
 from tightrope.kernels import unsigned
 from tightrope.model import validate
@@ -43,7 +43,7 @@ def greedy_set(mdp: MDP, v: Any) -> BoolArray:
 def value(mdp: MDP, pi: Policy) -> FloatArray:
     """v^π = (I - γ P^π)^-1 r^π [S], the fixed point of T^π, as exactly as floats allow."""
     P, r = pi.induced(mdp)
-    return evaluate(P, r, mdp.gamma)[0]
+    return chain_value(P, r, mdp.gamma)
 
 
 def q_value(mdp: MDP, pi: Policy) -> FloatArray:

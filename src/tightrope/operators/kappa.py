@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from tightrope.engine import evaluate, optimal
+from tightrope.engine import chain_flow, chain_value, optimal
 from tightrope.model import validate
 from tightrope.operators.bellman import best, greedy_in, maximisers, pair_vector, q_of, state_vector, value
 
@@ -41,7 +40,7 @@ def T_kappa_pi(mdp: MDP, pi: Policy, v: Any, kappa: float) -> FloatArray:
     """T_κ^π v = (I - κγ P^π)^-1 (r^π + (1-κ)γ P^π v) [S] to [S]; follow π, and stop with probability 1-κ at v."""
     k = validate.kappa(kappa)
     P, r = pi.induced(mdp)
-    return evaluate(P, r + ((1.0 - k) * mdp.gamma) * (P @ state_vector(mdp, v)), k * mdp.gamma)[0]
+    return chain_value(P, r + ((1.0 - k) * mdp.gamma) * (P @ state_vector(mdp, v)), k * mdp.gamma)
 
 
 def kappa_greedy(mdp: MDP, v: Any, kappa: float) -> Policy:
@@ -82,10 +81,10 @@ class D_kappa(LinearOperator):  # type: ignore[misc]  # noqa: N801  (the paper's
         super().__init__(dtype=np.float64, shape=self._P.shape)
 
     def _matvec(self, x: FloatArray) -> FloatArray:
-        return evaluate(self._P, self._room * np.ravel(x), self._discount)[0]
+        return chain_value(self._P, self._room * np.ravel(x), self._discount)
 
     def _rmatvec(self, x: FloatArray) -> FloatArray:
-        return evaluate(sp.csr_array(self._P.T), self._room * np.ravel(x), self._discount)[0]
+        return chain_flow(self._P, self._room * np.ravel(x), self._discount)
 
     def toarray(self) -> FloatArray:
         """The dense matrix [S, S]."""

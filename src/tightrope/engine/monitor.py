@@ -1,0 +1,137 @@
+"""What every iterative solver shares: when to stop, what to remember, and one trace row per iteration."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tightrope.errors import InvalidArgument
+from tightrope.model import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tightrope.engine.certificate import Certificate
+    from tightrope.model.validate import IntArray
+
+#: Iterations without any progress of the certified gap after which rounding is to blame.
+PATIENCE = 60
+
+
+class Status(Enum):
+    """How a run ended; the text tells the user what to do."""
+
+    CONVERGED = "converged: the certified gap is within the tolerance"
+    MAX_ITERATIONS = "stopped at max_iterations: the policy is the best so far, with its certificate; raise max_iterations or tol"
+    MAX_SECONDS = "stopped at max_seconds: the policy is the best so far, with its certificate; raise max_seconds or tol"
+    INTERRUPTED = "interrupted: the policy is the best so far, with its certificate; pass v0=solution.value to go on from here"
+    PRECISION = "stopped at the precision of floating point: the gap cannot be certified any smaller; raise tol, or lower gamma"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Row(NamedTuple):
+    """One iteration: what was reached and what it had cost by then."""
+
+    iteration: int
+    #: max |T v - v|
+    residual: float
+    #: The certified bound on max(v* - v^π).
+    gap: float
+    #: The gap divided by the value scale.
+    relative_gap: float
+    #: States whose greedy action differs from the iteration before.
+    changes: int
+    #: Rows of P multiplied with a vector so far, over all iterations.
+    backups: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop: a certified gap of tol (relative) or atol (absolute), or a limit on iterations or seconds."""
+
+    tol: float = 1e-6
+    atol: float | None = None
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tol", "atol", "max_seconds"):
+            x = getattr(self, name)
+            if x is not None and not 0.0 <= validate.real(x, name) < np.inf:
+                raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
+        if self.max_iterations is not None:
+            validate.positive_integer(self.max_iterations, "max_iterations")
+
+    def goal(self, certificate: Certificate) -> float:
+        """The absolute gap that ends the run."""
+        return self.tol * certificate.scale if self.atol is None else self.atol
+
+
+@dataclass(eq=False)
+class Monitor:
+    """Decides after every iteration whether to go on, and keeps the best policy so far with its certificate."""
+
+    limits: Limits
+    on_iteration: Callable[[Row], None] | None = None
+    rows: list[Row] = field(default_factory=list)
+    best: tuple[IntArray, Certificate] | None = None
+    #: What the solver decided on the way, in words.
+    choices: list[str] = field(default_factory=list)
+    backups: int = 0
+    _last: IntArray | None = None
+    _stalled: int = 0
+
+    def __post_init__(self) -> None:
+        self._begin = time.perf_counter()
+        limit = self.limits.max_seconds
+        self.deadline = np.inf if limit is None else self._begin + limit
+
+    def inner(self, atol: float) -> Monitor:
+        """A monitor for an inner problem, with the same deadline."""
+        watch = Monitor(Limits(atol=atol))
+        watch.deadline = self.deadline
+        return watch
+
+    def note(self, sentence: str) -> None:
+        """Remember a decision, once."""
+        if sentence not in self.choices:
+            self.choices.append(sentence)
+
+    def record(self, certificate: Certificate, rows: IntArray, residual: float) -> Status | None:
+        """Take note of one iteration; a status when the run is over. The arrays are copied where they must survive."""
+        seconds = time.perf_counter() - self._begin
+        changes = len(rows) if self._last is None else int(np.count_nonzero(self._last != rows))
+        n = len(self.rows)
+        row = Row(n, residual, certificate.gap, certificate.relative_gap, changes, self.backups, seconds)
+        self.rows.append(row)
+        if self.on_iteration is not None:
+            self.on_iteration(row)
+        goal = self.limits.goal(certificate)
+        better = self.best is None or certificate.gap < self.best[1].gap
+        if certificate.gap <= goal and np.isfinite(certificate.gap):
+            self.best = (rows, certificate)
+            return Status.CONVERGED
+        self._stalled = 0 if self.best is None or certificate.gap < 0.9 * self.best[1].gap else self._stalled + 1
+        self._last = rows.copy()
+        if better:
+            self.best = (self._last, certificate.copy())
+        if self.limits.max_iterations is not None and n >= self.limits.max_iterations:
+            return Status.MAX_ITERATIONS
+        if time.perf_counter() >= self.deadline:
+            return Status.MAX_SECONDS
+        if self.stuck(certificate, changes):
+            return Status.PRECISION
+        return None
+
+    def stuck(self, certificate: Certificate, changes: int) -> bool:
+        """Whether rounding, not the algorithm, keeps the gap where it is."""
+        if certificate.floor >= 0.25 * certificate.gap and (self._stalled > 1 or changes == 0):
+            return True
+        return certificate.floor >= 0.01 * certificate.gap and self._stalled >= PATIENCE

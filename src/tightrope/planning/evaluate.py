@@ -1,0 +1,70 @@
+"""Evaluation: from an improved policy to the value function the next improvement starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tightrope.engine import chain_value, sweep_chain
+from tightrope.model import validate
+
+if TYPE_CHECKING:
+    from tightrope.engine import Monitor
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+    from tightrope.planning.improve import Improvement
+
+#: How much of the gap the run is after may be spent on not evaluating exactly.
+SHARE = 0.01
+
+
+class Evaluate(Protocol):
+    """How a policy is evaluated."""
+
+    def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
+        """A value function nearer that of found.policy; `goal` is the gap the whole run is after (0: be exact)."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """v^π, the fixed point of T^π, to within a hundredth of the gap the run is after."""
+
+    def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
+        """By sparse LU or sweeps, whichever this chain is made for."""
+        P, r = found.policy.induced(mdp)
+        return chain_value(P, r, mdp.gamma, found.guess, SHARE * goal, monitor)
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """(T^π)^m, m backups of the policy; m = 1 is value iteration."""
+
+    m: int
+
+    def __post_init__(self) -> None:
+        validate.positive_integer(self.m, "m")
+
+    def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:  # noqa: ARG002  (a protocol)
+        """One sweep less where T^π base came with the improvement."""
+        v, m = (found.guess, self.m - 1) if found.backed_up else (found.base, self.m)
+        if m == 0:
+            return v
+        P, r = found.policy.induced(mdp)
+        return sweep_chain(P, r, mdp.gamma, v, m, monitor)
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """T_λ^π = (I - λγ P^π)^-1 (r^π + (1-λ)γ P^π v), from one backup (λ = 0) to exact evaluation (λ = 1)."""
+
+    lam: float
+
+    def __post_init__(self) -> None:
+        validate.unit(self.lam, "lam")
+
+    def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
+        """The value of the policy in the surrogate with discount λγ."""
+        P, r = found.policy.induced(mdp)
+        shaped = r + ((1.0 - self.lam) * mdp.gamma) * (P @ found.base)
+        monitor.backups += mdp.n_states
+        return chain_value(P, shaped, self.lam * mdp.gamma, found.guess, SHARE * goal, monitor)

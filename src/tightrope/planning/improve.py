@@ -1,0 +1,117 @@
+"""Improvement: from a value function to a better policy, looking one step, h steps or κ-weighted steps ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tightrope.engine import Sweeper, optimal
+from tightrope.model import validate
+from tightrope.model.policy import Policy
+from tightrope.operators import surrogate, xi
+
+if TYPE_CHECKING:
+    from tightrope.engine import Monitor
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+    from tightrope.planning.iteration import Iterate
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Improvement:
+    """A policy, the value its evaluation is defined from, and a guess at the result to start computing from."""
+
+    policy: Policy
+    base: FloatArray
+    guess: FloatArray
+    #: Whether the guess is T^π base, so that the first backup of an evaluation is already done.
+    backed_up: bool = True
+
+
+class Improve(Protocol):
+    """How a policy is improved."""
+
+    @property
+    def least_step(self) -> float:
+        """The smallest α for which a soft update is safe in every MDP (Theorem 1)."""
+
+    def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:
+        """A policy that is greedy, in this sense, with respect to now.v; `goal` is the gap the whole run is after."""
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """The one-step greedy policy, a member of G(v)."""
+
+    @property
+    def least_step(self) -> float:
+        """Every α in (0, 1] improves."""
+        return 0.0
+
+    def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:  # noqa: ARG002  (a protocol)
+        """The iterate was backed up once already: its greedy policy and T v are known."""
+        return Improvement(now.greedy, now.v, now.Tv)
+
+
+@dataclass(frozen=True)
+class Lookahead:
+    """The h-greedy policy, a member of G_h(v): greedy with respect to T^{h-1} v, from which its evaluation starts."""
+
+    h: int
+
+    def __post_init__(self) -> None:
+        validate.horizon(self.h)
+
+    @property
+    def least_step(self) -> float:
+        """Only hard updates improve in every MDP once h > 1."""
+        return 0.0 if self.h == 1 else 1.0
+
+    def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:  # noqa: ARG002  (a protocol)
+        """h-1 more backups after the one that made the iterate."""
+        if self.h == 1:
+            return Improvement(now.greedy, now.v, now.Tv)
+        sweeper = Sweeper(mdp)
+        ahead = now.Tv
+        for _ in range(self.h - 2):
+            ahead = sweeper.backup(ahead).u.copy()
+        last = sweeper.backup(ahead)
+        monitor.backups += (self.h - 1) * mdp.n_pairs
+        return Improvement(Policy.of_rows(mdp.pairs, last.rows), ahead, last.u)
+
+
+@dataclass(frozen=True)
+class Kappa:
+    """The κ-greedy policy, a member of G_κ(v): optimal for the surrogate MDP with discount κγ and reward r + (1-κ)γ P v.
+
+    The surrogate is solved to within `forcing` of what this iteration can gain; 0 solves it as exactly as floats allow.
+    """
+
+    kappa: float
+    forcing: float = 0.1
+
+    def __post_init__(self) -> None:
+        validate.kappa(self.kappa)
+        validate.unit(self.forcing, "forcing")
+
+    def __repr__(self) -> str:
+        return f"Kappa({self.kappa:g})" if self.forcing == 0.1 else f"Kappa({self.kappa:g}, forcing={self.forcing:g})"
+
+    @property
+    def least_step(self) -> float:
+        """α must be at least κ."""
+        return self.kappa
+
+    def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:
+        """Solve the surrogate from T v, its first backup."""
+        if self.kappa == 0.0:
+            return Improvement(now.greedy, now.v, now.Tv)
+        inner = surrogate(mdp, now.v, self.kappa)
+        monitor.backups += mdp.n_pairs if self.kappa < 1.0 else 0
+        # The loss shrinks to ξ of itself, and an ε-optimal surrogate policy adds ε/(1-ξ): more exactness than this is wasted.
+        rate = xi(mdp.gamma, self.kappa)
+        atol = self.forcing * max(rate * (1.0 - rate) * now.certificate.gap, goal)
+        watch = monitor.inner(atol)
+        found = optimal(inner, monitor=watch, v0=now.Tv)
+        monitor.backups += watch.backups
+        return Improvement(found.policy, now.v, found.value, backed_up=False)

@@ -1,0 +1,94 @@
+"""The one loop: improvement x evaluation, with hard or soft updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.engine import Certificate, Limits, Monitor, Sweeper, certify, chain_value
+from tightrope.errors import InvalidArgument, UnsafeUpdate
+from tightrope.model import validate
+from tightrope.model.policy import Policy, mix
+from tightrope.planning.evaluate import Evaluate, Exact, Lambda
+from tightrope.planning.improve import Improve, Improvement, Kappa
+
+if TYPE_CHECKING:
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Iterate:
+    """Where an algorithm stands: v, the policy it came from, and one Bellman backup of v with what it proves."""
+
+    v: FloatArray
+    policy: Policy | None
+    Tv: FloatArray
+    greedy: Policy
+    certificate: Certificate
+    residual: float
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyIteration:
+    """Improve, update π <- (1-α)π + α π', evaluate; repeat.
+
+    α = 1 is a hard update. Theorem 1: a soft update with a κ-greedy policy is sure to improve only for α >= κ, and with an
+    h-greedy one (h > 1) only for α = 1; anything else is refused unless `non_monotone=True` says that it is meant.
+    """
+
+    improve: Improve
+    evaluate: Evaluate
+    alpha: float = 1.0
+    non_monotone: bool = False
+
+    def __post_init__(self) -> None:
+        alpha = validate.alpha(self.alpha)
+        if alpha < 1.0 and not isinstance(self.evaluate, Exact):
+            raise InvalidArgument(f"a soft update (alpha={alpha:g}) improves on v^π, so it needs evaluate=Exact()")
+        if alpha < self.improve.least_step and not self.non_monotone:
+            needed = "alpha = 1" if self.improve.least_step == 1.0 else f"alpha >= kappa = {self.improve.least_step:g}"
+            raise UnsafeUpdate(
+                f"alpha={alpha:g} with {self.improve!r} may make the policy worse: Theorem 1 (Multi-step Policy Improvement "
+                f"and Soft Updates) guarantees improvement in every MDP if and only if {needed}. Use such an alpha, "
+                "operators.cautious as the target, or non_monotone=True to do it all the same."
+            )
+        if isinstance(self.improve, Kappa) and isinstance(self.evaluate, Lambda) and self.evaluate.lam < self.improve.kappa:
+            raise InvalidArgument(
+                f"lam={self.evaluate.lam:g} is below kappa={self.improve.kappa:g}: kappa-lambda-PI is a contraction "
+                "for lam in [kappa, 1]; lam = kappa is kappa-VI"
+            )
+
+    def __repr__(self) -> str:
+        soft = "" if self.alpha == 1.0 else f", alpha={self.alpha:g}"
+        return f"PolicyIteration(improve={self.improve!r}, evaluate={self.evaluate!r}{soft})"
+
+    def init(self, mdp: MDP, v0: Any = None, pi0: Policy | None = None, monitor: Monitor | None = None) -> Iterate:
+        """The first iterate: at v0, or at v^{pi0}; a soft update starts from the uniform policy if nothing is said."""
+        watch = monitor or Monitor(Limits())
+        policy = pi0 if pi0 is not None or self.alpha == 1.0 else Policy.uniform(mdp)
+        if policy is not None and v0 is None:
+            P, r = policy.induced(mdp)
+            v = chain_value(P, r, mdp.gamma, None, 0.0, watch)
+        else:
+            v = np.zeros(mdp.n_states) if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
+        return _look(mdp, v, policy, watch)
+
+    def step(self, mdp: MDP, now: Iterate, monitor: Monitor | None = None, goal: float = 0.0) -> Iterate:
+        """One iteration; `goal` is the gap the run is after, below which inner computations need not be exact."""
+        watch = monitor or Monitor(Limits())
+        found = self.improve.improve(mdp, now, watch, goal)
+        if self.alpha < 1.0 and now.policy is not None:
+            found = Improvement(mix(now.policy, found.policy, self.alpha), found.base, found.base, backed_up=False)
+        return _look(mdp, self.evaluate.evaluate(mdp, found, watch, goal), found.policy, watch)
+
+
+def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> Iterate:
+    """Back v up once: the certificate, and the start of whatever improvement comes next."""
+    sweep = Sweeper(mdp).backup(v)
+    monitor.backups += mdp.n_pairs
+    certificate = certify(mdp, sweep.u, sweep.low, sweep.high)
+    greedy = Policy.of_rows(mdp.pairs, sweep.rows)
+    return Iterate(v, policy, sweep.u, greedy, certificate, max(abs(sweep.low), abs(sweep.high)))

@@ -1,0 +1,70 @@
+"""`solve`: one entry point, with the engine when no algorithm is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.engine import Limits, Monitor, Status, optimal
+from tightrope.model import validate
+from tightrope.operators import value
+from tightrope.solution import Solution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tightrope.engine import Row
+    from tightrope.model.mdp import MDP
+    from tightrope.model.policy import Policy
+    from tightrope.planning.iteration import PolicyIteration
+
+
+def solve(
+    mdp: MDP,
+    algorithm: PolicyIteration | None = None,
+    *,
+    tol: float = 1e-6,
+    atol: float | None = None,
+    v0: Any = None,
+    pi0: Policy | None = None,
+    max_iterations: int | None = None,
+    max_seconds: float | None = None,
+    on_iteration: Callable[[Row], None] | None = None,
+) -> Solution:
+    """The optimal policy of an MDP, with a certificate.
+
+    Args:
+        mdp: the model.
+        algorithm: one of the recipes (`kappa_pi(0.9)`, ...) or any `PolicyIteration`; None lets the engine choose as it goes.
+        tol: the certified gap to reach, relative to the value scale max(|lower|, |upper|).
+        atol: the certified gap to reach in absolute terms, instead of tol.
+        v0: a value function to start from [S].
+        pi0: a policy to start from.
+        max_iterations: stop after this many improvements, with a status that says so.
+        max_seconds: stop after about this long, with a status that says so.
+        on_iteration: called with each trace row as it is made.
+    """
+    monitor = Monitor(Limits(tol, atol, max_iterations, max_seconds), on_iteration)
+    if pi0 is not None:
+        pi0.check(mdp)
+    if algorithm is None:
+        start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
+        if start is None and pi0 is not None:
+            start = value(mdp, pi0)
+        found = optimal(mdp, monitor=monitor, v0=start)
+        return Solution.of(mdp, "Engine()", monitor, found.status)
+    return Solution.of(mdp, repr(algorithm), monitor, _loop(mdp, algorithm, monitor, v0, pi0))
+
+
+def _loop(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any, pi0: Policy | None) -> Status:
+    """Iterate until the monitor says stop; Ctrl-C ends the run with what was proved so far."""
+    now = algorithm.init(mdp, v0, pi0, monitor)
+    status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
+    try:
+        while status is None:
+            now = algorithm.step(mdp, now, monitor, monitor.limits.goal(now.certificate))
+            status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return status

@@ -1,0 +1,200 @@
+"""What solving returns: the policy, what is proved about it, and how it was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope import archive
+from tightrope.engine.certificate import Certificate
+from tightrope.engine.monitor import Monitor, Row, Status
+from tightrope.errors import MissingExtra
+from tightrope.model.pairs import Pairs
+from tightrope.model.policy import Policy
+from tightrope.model.validate import frozen
+
+if TYPE_CHECKING:
+    import os
+
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+
+__all__ = ["Row", "Solution", "Status", "Trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One row per iteration; `trace["gap"]` is a column, `trace[3]` a row."""
+
+    rows: tuple[Row, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: str | int) -> Any:
+        if isinstance(key, str):
+            return np.array([getattr(row, key) for row in self.rows])
+        return self.rows[key]
+
+    def to_dataframe(self) -> Any:
+        """The trace as a pandas DataFrame (extra `data`)."""
+        return _pandas().DataFrame(self.rows, columns=Row._fields)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A policy with its certificate: lower <= v^π and lower <= v* <= upper, and gap >= max(v* - v^π).
+
+    `converged` is true only when the certified gap is within the tolerance asked for. Running out of time or iterations and
+    Ctrl-C are a status, not an exception: the best policy so far comes with its certificate.
+    """
+
+    policy: Policy
+    certificate: Certificate
+    status: Status
+    trace: Trace
+    #: The algorithm as it prints.
+    algorithm: str
+    #: The model as it prints.
+    model: str
+    #: What the solver decided on the way, and why.
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, mdp: MDP, algorithm: str, monitor: Monitor, status: Status) -> Solution:
+        """The solution a finished run has come to."""
+        assert monitor.best is not None  # noqa: S101  (a run ends after its first record)
+        policy = Policy.of_rows(mdp.pairs, monitor.best[0])
+        trace = Trace(tuple(monitor.rows))
+        return cls(policy, monitor.best[1], status, trace, algorithm, repr(mdp), tuple(monitor.choices))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certified gap is within the tolerance asked for."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def value(self) -> FloatArray:
+        """The best estimate of v* [S]: the middle of both bounds, wrong by at most half the gap."""
+        return self.certificate.value
+
+    @property
+    def lower(self) -> FloatArray:
+        """A certified lower bound on v* and on the value of the policy [S]."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        """A certified upper bound on v* [S]."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """A certified bound on max(v* - v^π) of the policy."""
+        return self.certificate.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the value scale max(|lower|, |upper|)."""
+        return self.certificate.relative_gap
+
+    @property
+    def iterations(self) -> int:
+        """How many times the policy was improved."""
+        return self.trace.rows[-1].iteration
+
+    @property
+    def backups(self) -> int:
+        """Rows of P multiplied with a vector, in all."""
+        return self.trace.rows[-1].backups
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.trace.rows[-1].seconds
+
+    def explain(self) -> str:
+        """What the solver looked at and decided, one sentence a line."""
+        return "\n".join(self.choices) if self.choices else f"{self.algorithm} ran as asked; nothing was left to decide."
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame (extra `data`) with a row per state: action, value, lower, upper, and names where there are any."""
+        pairs = self.policy.pairs
+        actions = self.policy.actions
+        columns: dict[str, Any] = {"state": np.arange(pairs.n_states), "action": actions}
+        if pairs.state_names:
+            columns["state_name"] = list(pairs.state_names)
+        if pairs.action_names:
+            columns["action_name"] = [pairs.action_names[a] for a in actions]
+        columns |= {"value": self.value, "lower": self.lower, "upper": self.upper}
+        return _pandas().DataFrame(columns)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one .npz file, whole or not at all, without pickle."""
+        pairs, found = self.policy.pairs, self.certificate
+        header = {
+            "status": self.status.name,
+            "algorithm": self.algorithm,
+            "model": self.model,
+            "choices": self.choices,
+            "bounds": [x.hex() for x in (found.low, found.high, found.scale, found.floor)],
+            "state_names": pairs.state_names,
+            "action_names": pairs.action_names,
+        }
+        arrays = {
+            "first": pairs.first,
+            "rows": self.policy.rows,
+            "base": found.base,
+            "trace": np.array(self.trace.rows, dtype=np.float64),
+        }
+        archive.save(path, "solution", header, arrays if pairs.ids is None else arrays | {"ids": pairs.ids})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Solution:
+        """Read a saved solution."""
+        header, arrays = archive.load(path, "solution")
+        pairs = Pairs.checked(arrays["first"], arrays.get("ids"), header["state_names"], header["action_names"])
+        rows = tuple(
+            Row(int(n), residual, gap, relative, int(changes), int(backups), seconds)
+            for n, residual, gap, relative, changes, backups, seconds in arrays["trace"].tolist()
+        )
+        low, high, scale, floor = map(float.fromhex, header["bounds"])
+        return cls(
+            Policy.of_rows(pairs, arrays["rows"]),
+            Certificate(frozen(arrays["base"]), low, high, scale, floor),
+            Status[header["status"]],
+            Trace(rows),
+            header["algorithm"],
+            header["model"],
+            tuple(header["choices"]),
+        )
+
+    def __repr__(self) -> str:
+        plural = "" if self.iterations == 1 else "s"
+        head = (
+            f"{self.status.name.lower().replace('_', ' ')} in" if self.converged else f"{self.status.value.split(':')[0]} after"
+        )
+        return (
+            f"{head} {self.iterations} iteration{plural}, gap <= {self.gap:.2g} ({self.relative_gap:.1e} of the value scale), "
+            f"{count(self.backups)} backups, {self.seconds:.3g} s\n"
+            f"  {self.algorithm}\n  {self.model}\n"
+            f"  v* in [{self.lower.min():.6g}, {self.upper.max():.6g}]"
+        )
+
+
+def count(n: float) -> str:
+    """A large number as people say it: 1.9M."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= size:
+            return f"{n / size:.3g}{letter}"
+    return f"{n:g}"
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd  # noqa: PLC0415  (optional, and 0.3 s to load)
+    except ImportError:
+        raise MissingExtra("pandas", "data") from None
+    return pd
