@@ -1,11 +1,19 @@
-"""Results and models on disk: named arrays and a JSON header in one .npz, written whole or not at all, never pickled."""
+"""Results and models on disk: named arrays and a JSON header in one .npz, written whole or not at all, never pickled.
+
+Members are stored uncompressed and aligned, so `load(..., mapped=True)` can leave them on disk; each carries the CRC-32 of
+the zip format, which every read compares. Any `numpy.load` can open the files too.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import mmap
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,13 +27,21 @@ if TYPE_CHECKING:
 
 _HEADER = "tightrope.json"
 _VERSION = 1
+_ALIGN = 64  # a cache line; also what NumPy pads its own headers to
+_PADDING = 0xD935  # the id of a zip extra field that only aligns, as Android's zipalign writes it
+#: What a compressed file may grow to before its size alone is suspicious, and by which factor.
+_ROOM, _GROWTH = 1 << 28, 200
+_CHUNK = 1 << 24
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that takes the name `path` only when everything was written: readers see the old file or the new one."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".part")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".part")
+    except FileNotFoundError:
+        raise InvalidFile(f"{path} cannot be written: there is no folder {target.parent}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -43,24 +59,114 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def save(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive of the given kind; `header` is anything JSON can hold."""
     text = json.dumps({"kind": kind, "version": _VERSION, **header}, allow_nan=False)
-    with replacing(path) as file:
-        np.savez(file, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)}, **arrays)
+    members = {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as target:
+        for name, array in members.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            at = file.tell() + 30 + len(entry.filename.encode()) + 20 + 4  # local header, name, zip64 field, our field's head
+            padding = -at % _ALIGN
+            entry.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
+            with target.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
-def load(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read an archive of the given kind: its header and its arrays."""
+def load(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read an archive of the given kind: its header and its arrays, read-only views of the file when `mapped`."""
+    what = f"a tightrope {kind} file"
+    arrays = read_arrays(path, what, mapped=mapped)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
         header = json.loads(arrays.pop(_HEADER).tobytes())
-    except FileNotFoundError:
-        raise InvalidFile(f"{path}: there is no such file") from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise InvalidFile(f"{path} is not a tightrope {kind} file ({error}); it may be damaged or of another kind") from None
-    if header.get("kind") != kind:
-        raise InvalidFile(f"{path} holds a {header.get('kind')}, not a {kind}")
+    except (KeyError, ValueError, RecursionError) as error:
+        raise InvalidFile(f"{path} is not {what}: its header {_HEADER} is missing or damaged ({error})") from None
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        raise InvalidFile(f"{path} holds a {header.get('kind') if isinstance(header, dict) else 'list'}, not a {kind}")
     if header.get("version") != _VERSION:
         raise InvalidFile(
             f"{path} has format version {header.get('version')}; this release reads version {_VERSION}. Upgrade tightrope."
         )
     return header, arrays
+
+
+def read_arrays(path: str | os.PathLike[str], what: str = "a NumPy .npz file", *, mapped: bool = False) -> dict[str, Any]:
+    """The arrays of any .npz: checksums compared, sizes checked before memory is asked for, nothing unpickled."""
+    try:
+        with zipfile.ZipFile(path) as source:
+            entries = [entry for entry in source.infolist() if not entry.is_dir()]
+            _refuse_bomb(path, sum(entry.file_size for entry in entries))
+            arrays: dict[str, Any] = {}
+            for entry in entries:
+                name = entry.filename.removesuffix(".npy")
+                if name in arrays:
+                    raise InvalidFile(f"{path} holds {name} twice")  # noqa: TRY301  (said here, where the name is known)
+                on_disk = mapped and entry.compress_type == zipfile.ZIP_STORED
+                arrays[name] = _mapped(path, entry) if on_disk else _in_memory(source, entry)
+            return arrays
+    except FileNotFoundError:
+        raise InvalidFile(f"{path}: there is no such file") from None
+    except InvalidFile:
+        raise
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, zlib.error, struct.error) as error:
+        raise InvalidFile(f"{path} is not {what} ({error}); it may be damaged or of another kind") from None
+    except (NotImplementedError, RuntimeError, SyntaxError, MemoryError, OverflowError, RecursionError) as error:
+        raise InvalidFile(f"{path} is not {what} ({type(error).__name__}: {error}); it may be damaged") from None
+
+
+def _refuse_bomb(path: str | os.PathLike[str], expanded: int) -> None:
+    size = Path(path).stat().st_size
+    if expanded > _ROOM and expanded > _GROWTH * size:
+        raise InvalidFile(
+            f"{path} ({size:,} bytes) says it expands to {expanded:,} bytes, more than {_GROWTH} times its size; "
+            "refused as a decompression bomb. Store it uncompressed if it is meant."
+        )
+
+
+def _head(file: Any, size: int) -> tuple[tuple[int, ...], bool, Any, int]:
+    """Shape, Fortran order, type and number of value bytes that a .npy header promises, held against the member's size."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"NumPy format version {version} is not one this release reads")
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are never unpickled")
+    wanted = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or wanted != size - file.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} needs {wanted} bytes; {size - file.tell()} are there")
+    return shape, fortran, dtype, wanted
+
+
+def _in_memory(source: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
+    with source.open(entry) as member:
+        shape, fortran, dtype, wanted = _head(member, entry.file_size)
+        flat, done = np.empty(wanted, dtype=np.uint8), 0
+        while done < wanted:
+            part = member.read(min(_CHUNK, wanted - done))
+            if not part:
+                raise EOFError(f"{entry.filename} ends early")
+            flat[done : done + len(part)] = np.frombuffer(part, dtype=np.uint8)
+            done += len(part)
+        if member.read(1):  # also makes the zip reader compare the checksum of an empty array
+            raise ValueError(f"{entry.filename} is longer than it says")
+    return flat.view(dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _mapped(path: str | os.PathLike[str], entry: zipfile.ZipInfo) -> Any:
+    with Path(path).open("rb") as file:
+        file.seek(entry.header_offset)
+        head = file.read(30)
+        if len(head) < 30 or head[:4] != b"PK\x03\x04":
+            raise ValueError(f"{entry.filename} has no local header at byte {entry.header_offset}")
+        begin = entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+        buffer = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    content = buffer[begin : begin + entry.file_size]
+    check = 0
+    for at in range(0, len(content), _CHUNK):
+        check = zlib.crc32(content[at : at + _CHUNK], check)
+    if len(content) != entry.file_size or check != entry.CRC:
+        raise ValueError(f"the checksum of {entry.filename} differs: the file is damaged")
+    with zipfile.ZipFile(path) as source, source.open(entry) as member:
+        shape, fortran, dtype, wanted = _head(member, entry.file_size)
+    flat = np.frombuffer(content[len(content) - wanted :], dtype=np.uint8)
+    return flat.view(dtype).reshape(shape, order="F" if fortran else "C")

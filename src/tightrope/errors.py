@@ -36,3 +36,7 @@ class MissingExtra(TightropeError, ImportError):
 
 class RowsRenormalised(UserWarning):
     """Rows of P were off by rounding and have been divided by their sums."""
+
+
+class NotStored(UserWarning):
+    """A file format has no place for part of a model; the message says what was left out."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from tightrope.model import build, validate
+from tightrope.model import build, gym, validate
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
 
@@ -89,6 +89,7 @@ class MDP:
     from_actions = classmethod(build.from_actions)
     from_pairs = classmethod(build.from_pairs)
     from_function = classmethod(build.from_function)
+    from_gymnasium = classmethod(gym.from_gymnasium)
 
     @property
     def first(self) -> IntArray:

@@ -120,6 +120,32 @@ class Policy:
         rows = np.minimum(np.searchsorted(ends, below, side="right"), first[s + 1] - 1)
         return ids[rows]
 
+    def predict(
+        self,
+        observation: Any,
+        state: None = None,  # noqa: ARG002  (recurrent policies carry one; the signature is Stable-Baselines3's)
+        episode_start: Any = None,  # noqa: ARG002  (as above)
+        deterministic: bool = True,
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Any, None]:
+        """(action, None) for a state number or an array of them: the likeliest action, or one drawn when not `deterministic`."""
+        s = validate.integers(observation, "observation")
+        if s.size and not 0 <= s.min() <= s.max() < self.n_states:
+            raise InvalidPolicy(f"observations are state numbers 0 to {self.n_states - 1}; found {s.min()} to {s.max()}")
+        if self.rows is None and not deterministic:
+            actions = self.sample(s, np.random.default_rng() if rng is None else rng)
+        else:
+            rows = self._likeliest(s) if self.rows is None else self.rows[s]
+            actions = rows - self.pairs.first[s] if self.pairs.ids is None else self.pairs.ids[rows]
+        return (actions if s.ndim else int(actions)), None
+
+    def _likeliest(self, s: IntArray) -> IntArray:
+        """The pair of largest weight in each of the given states, the first of them in a tie."""
+        first, mass = self.pairs.first, self.weights
+        best = [first[i] + mass[first[i] : first[i + 1]].argmax() for i in np.ravel(s).tolist()]
+        return np.array(best, dtype=first.dtype).reshape(s.shape)
+
     def induced(self, mdp: MDP) -> tuple[sp.csr_array, FloatArray]:
         """The Markov chain this policy makes of a model: P^π [S, S] and r^π [S]."""
         self.check(mdp)
