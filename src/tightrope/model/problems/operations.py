@@ -179,8 +179,8 @@ def sysadmin(
     Guestrin, Koller, Parr, Venkataraman (2003), Efficient solution algorithms for factored MDPs, the ring topology.
     """
     n = validate.positive_integer(machines, "machines")
-    if n > 20:
-        raise InvalidArgument(f"machines is {n}: about {3.0**n * (1 + 2 * n / 3):.1g} transitions; at most 20 are supported")
+    if n > 16:
+        raise InvalidArgument(f"machines is {n}: about {3.0**n * (1 + 2 * n / 3):.1g} transitions; at most 16 are supported")
     good, poor = validate.unit(healthy, "healthy"), validate.unit(shaken, "shaken")
     price = validate.finite(reboot_cost, "reboot_cost")
     validate.gamma(gamma)
@@ -204,21 +204,22 @@ def sysadmin(
 def _independent_bits(up: FloatArray) -> sp.csr_array:
     """The distribution over numbers [L, 2^n] whose bit i is 1 with probability up[l, i], independently."""
     L, n = up.shape
-    row, number, chance = np.arange(L, dtype=np.int32), np.zeros(L, dtype=np.int32), np.ones(L)
-    for i in reversed(range(n)):  # from the highest bit down, so that the numbers of a row come out sorted
-        p = up[row, i]
-        splits = (p > 0.0) & (p < 1.0)
-        copies = np.where(splits, 2, 1)
-        last = np.cumsum(copies) - 1
-        factor = np.repeat(np.where(splits, 1.0 - p, 1.0), copies)
-        factor[last] = np.where(splits, p, 1.0)
-        chance = np.repeat(chance, copies)
-        chance *= factor
-        number = np.repeat(number << 1, copies)
-        number[last] += p > 0.0
-        row = np.repeat(row, copies)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=L))))
-    return sp.csr_array((chance, number, indptr), shape=(L, 1 << n))
+    open_bits = (up > 0.0) & (up < 1.0)
+    width = open_bits.sum(axis=1)
+    indptr = np.concatenate(([0], np.cumsum(1 << width)))
+    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
+    sure = (up == 1.0) @ (1 << np.arange(n))
+    for k in np.unique(width):  # rows of one width are a rectangle
+        rows = np.flatnonzero(width == k)
+        bits = np.nonzero(open_bits[rows])[1].reshape(len(rows), k)
+        number, chance = sure[rows, None].astype(np.int32), np.ones((len(rows), 1))
+        for i in range(k):  # from the lowest bit up, so that the numbers of a row come out sorted
+            bit, p = bits[:, i, None], up[rows, bits[:, i]][:, None]
+            number = np.concatenate([number, number + (1 << bit).astype(np.int32)], axis=1)
+            chance = np.concatenate([chance * (1.0 - p), chance * p], axis=1)
+        places = indptr[rows, None] + np.arange(1 << k)
+        data[places], indices[places] = chance, number
+    return sp.csr_array((data, indices, indptr), shape=(L, 1 << n))
 
 
 def _demand(demand: Any, M: int) -> FloatArray:
