@@ -70,7 +70,7 @@ def queue(
     services: Sequence[float] = (0.3, 0.5),
     service_costs: Sequence[float] = (0.0, 1.0),
     reward: float = 10.0,
-    holding: float = 0.1,
+    holding: float = 0.5,
     gamma: float = 0.99,
 ) -> MDP:
     """A queue whose arrivals may be turned away and whose server may work faster at a price.
