@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TightropeError(Exception):
     """Everything this library raises on purpose."""
@@ -25,6 +27,17 @@ class InvalidFile(TightropeError, ValueError):
 
 class UnsafeUpdate(InvalidArgument):
     """A soft update that Theorem 1 does not cover, asked for without saying so."""
+
+
+class OracleFailed(TightropeError, RuntimeError):
+    """An oracle or an evaluation raised, or answered what is not a policy; `run` holds the iterates made before."""
+
+    def __init__(self, iteration: int, reason: Exception, run: Any) -> None:
+        super().__init__(
+            f"iteration {iteration} failed: {type(reason).__name__}: {reason}\n"
+            f"The {iteration - 1} iterations before it are in .run of this error; run(..., resume=error.run) goes on from there."
+        )
+        self.run = run
 
 
 class MissingExtra(TightropeError, ImportError):

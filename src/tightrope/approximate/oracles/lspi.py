@@ -1,0 +1,99 @@
+"""Least-squares policy iteration (Lagoudakis and Parr, 2003) on the surrogate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
+
+from tightrope.approximate import features as kinds
+from tightrope.approximate import walk
+from tightrope.approximate.oracles.known import at_least_zero
+from tightrope.errors import InvalidArgument
+from tightrope.model import validate
+from tightrope.operators.bellman import greedy_in
+
+if TYPE_CHECKING:
+    from tightrope.approximate.problem import Problem
+    from tightrope.model.policy import Policy
+    from tightrope.model.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LSPI:
+    """Policy iteration with q ≈ φ·θ from LSTD-Q on one batch of transitions; the best iterate is kept, because it chatters.
+
+    θ solves Φᵀ D (Φ - κγ P̂^π Φ) θ = Φᵀ D r̂ with D the weights of the batch. Which iterate is best is decided by walks from ν, for
+    which a fifth of the samples is set aside. Use it when a linear architecture fits q and samples are dear: it uses each of them
+    in every iteration and has no step size.
+
+    Args:
+        features: one row per pair [L, d] or per state [S, d] (then copied per action); None for a table, which is model-based RL.
+        samples: transitions in all.
+        rounds: policies tried at most; it stops earlier when the policy repeats itself.
+        ridge: added to the diagonal, in units of its mean.
+    """
+
+    features: Any = None
+    samples: int = 10_000
+    rounds: int = 20
+    ridge: float = 1e-6
+
+    def __post_init__(self) -> None:
+        validate.positive_integer(self.rounds, "rounds")
+        at_least_zero(self.ridge, "ridge")
+        if validate.positive_integer(self.samples, "samples") < 10:
+            raise InvalidArgument(f"LSPI needs at least 10 samples; found {self.samples}")
+
+    def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:
+        """The iterate with the largest estimated value from ν."""
+        pairs = problem.pairs
+        phi = kinds.of_pairs(self.features, pairs)
+        batch = walk.explore(problem, nu, self.samples - self.samples // 5, rng)
+        weights = batch.counts / self.samples
+        theta = lstd(phi, phi * 0.0, weights, batch.r, self.ridge)
+        policies = [greedy_in(phi @ theta, pairs)]
+        for _ in range(self.rounds - 1):
+            ahead = problem.gamma * (batch.P @ (_live(problem, policies[-1]) @ phi))
+            pi = greedy_in(phi @ lstd(phi, ahead, weights, batch.r, self.ridge), pairs)
+            if any(pi == old for old in policies):
+                break
+            policies.append(pi)
+        return _best(problem, policies, nu, self.samples // 5, rng)
+
+    def __repr__(self) -> str:
+        shown = "a table" if self.features is None else f"{np.shape(self.features)[1]} features"
+        return f"LSPI({shown}, samples={self.samples}, rounds={self.rounds})"
+
+
+def lstd(phi: sp.csr_array, ahead: sp.csr_array, weights: FloatArray, r: FloatArray, ridge: float) -> FloatArray:
+    """θ of the fixed point Φᵀ D (Φ - ahead) θ = Φᵀ D r, with D = diag(weights) and a ridge in units of the mean diagonal."""
+    weighted = sp.csr_array((sp.diags_array(weights) @ phi).T)
+    A = sp.csc_array(weighted @ (phi - ahead))
+    size = float(np.abs(weighted @ phi).diagonal().mean()) or 1.0
+    A = sp.csc_array(A + ridge * size * sp.identity(A.shape[0], format="csc"))
+    b = weighted @ r
+    dense = A.nnz > 0.1 * A.shape[0] * A.shape[1]
+    theta = np.linalg.lstsq(A.toarray(), b, rcond=None)[0] if dense else spsolve(A, b)
+    return np.asarray(theta)
+
+
+def _live(problem: Problem, pi: Policy) -> sp.csr_array:
+    """The averaging matrix of π [S, L] with terminal states left out: nothing is earned after the end."""
+    return sp.csr_array(sp.diags_array(1.0 - problem.terminal) @ pi.averaging())
+
+
+def _best(problem: Problem, policies: list[Policy], nu: FloatArray, samples: int, rng: np.random.Generator) -> Policy:
+    """The policy whose walks from ν earn most; all start in the same states."""
+    if len(policies) == 1:
+        return policies[0]
+    n = max(1, round(samples * (1.0 - problem.gamma) / len(policies)))
+    states = walk.starts(nu, n, rng)
+    earned = []
+    for pi in policies:
+        choose = walk.choosing(pi)
+        earned.append(walk.returns(problem, choose(states, rng), choose, rng).mean())
+    return policies[int(np.argmax(earned))]

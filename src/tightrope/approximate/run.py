@@ -1,0 +1,299 @@
+"""`run`: iterate an approximate algorithm, measure every iteration where the model is known, and lose nothing on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tightrope import archive, progress
+from tightrope.approximate.evaluation import ExactValue
+from tightrope.approximate.problem import Problem, distribution, realised_delta
+from tightrope.approximate.stored import pack, unpack
+from tightrope.approximate.switching import SwitchingPolicy
+from tightrope.errors import InvalidArgument, MissingExtra, OracleFailed
+from tightrope.model.mdp import MDP
+from tightrope.model.validate import frozen
+from tightrope.operators import T_kappa, value
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from tightrope.approximate.algorithms import Algorithm
+    from tightrope.model.policy import Policy
+    from tightrope.model.validate import FloatArray
+
+
+class Status(Enum):
+    """How a run ended; the text tells the user what to do."""
+
+    FINISHED = "finished: every iteration asked for was made"
+    ONE_CALL = "finished: with kappa=1 the surrogate is the problem itself, and one call of the oracle is the whole algorithm"
+    INTERRUPTED = "interrupted: the iterates so far are kept; pass resume=run to go on from here"
+    FAILED = "failed: the oracle or the evaluation raised; the iterates so far are kept, pass resume=error.run to go on"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Row(NamedTuple):
+    """One iteration; nan where the model is not known and nothing can be measured."""
+
+    iteration: int
+    #: δ_k = ν(T_κ v - T_κ^π v) of the oracle's answer π.
+    delta: float
+    #: μ(v* - v^π) of the result so far: π_k, or σ_{κ,k}.
+    loss: float
+    #: max |v - exact|: how wrong the evaluation is.
+    value_error: float
+    #: Samples drawn so far, over all iterations.
+    samples: int
+    #: Seconds in the oracle and the evaluation so far; measuring is not counted.
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """What came of an approximate algorithm: every iterate, and what is known about each.
+
+    `policy` is the result: the last policy of κ-API, the `SwitchingPolicy` σ of κ-PSDP. `policies` are π_1, ..., π_k and `pi0`
+    what they began with. `value` [S] is the v of the last iteration, as the algorithm knew it. `rows` begins with row 0, before
+    the first iteration; `run["loss"]` is a column.
+    """
+
+    kappa: float
+    pi0: Policy
+    policies: tuple[Policy, ...]
+    value: FloatArray
+    rows: tuple[Row, ...]
+    status: Status
+    #: Whether the result is made of all policies (κ-PSDP).
+    switching: bool
+    seed: int
+    #: The algorithm as it prints.
+    algorithm: str
+    #: The model or source as it prints.
+    model: str
+
+    @property
+    def policy(self) -> Policy | SwitchingPolicy:
+        """The result."""
+        if self.switching:
+            return SwitchingPolicy(self.kappa, self.policies, self.pi0)
+        return self.policies[-1] if self.policies else self.pi0
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations were made."""
+        return len(self.policies)
+
+    @property
+    def loss(self) -> float:
+        """μ(v* - v^π) of the result; nan where the model is not known."""
+        return self.rows[-1].loss
+
+    @property
+    def delta(self) -> float:
+        """The largest δ_k of any iteration: the δ that the performance theorems speak of; nan where the model is not known."""
+        return max((row.delta for row in self.rows[1:]), default=math.nan)
+
+    @property
+    def samples(self) -> int:
+        """Samples drawn in all."""
+        return self.rows[-1].samples
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the oracle and the evaluation."""
+        return self.rows[-1].seconds
+
+    def __getitem__(self, column: str) -> Any:
+        if column not in Row._fields:
+            raise InvalidArgument(f"there is no column {column!r}; the trace has {', '.join(Row._fields)}")
+        return np.array([getattr(row, column) for row in self.rows])
+
+    def to_dataframe(self) -> Any:
+        """The trace as a pandas DataFrame (extra `data`), a row per iteration."""
+        try:
+            import pandas as pd  # noqa: PLC0415  (optional, and 0.3 s to load)
+        except ImportError:
+            raise MissingExtra("pandas", "data") from None
+        return pd.DataFrame(self.rows, columns=Row._fields)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one .npz file, whole or not at all, without pickle."""
+        header = {
+            "kappa": self.kappa,
+            "status": self.status.name,
+            "switching": self.switching,
+            "seed": self.seed,
+            "algorithm": self.algorithm,
+            "model": self.model,
+        }
+        arrays = {"value": self.value, "trace": np.array(self.rows, dtype=np.float64)}
+        archive.save(path, "approximate run", header, arrays | pack((self.pi0, *self.policies)))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Run:
+        """Read a saved run."""
+        header, arrays = archive.load(path, "approximate run")
+        pi0, *policies = unpack(arrays)
+        rows = tuple(
+            Row(int(n), delta, loss, error, int(samples), seconds)
+            for n, delta, loss, error, samples, seconds in arrays["trace"].tolist()
+        )
+        return cls(
+            header["kappa"],
+            pi0,
+            tuple(policies),
+            frozen(arrays["value"]),
+            rows,
+            Status[header["status"]],
+            header["switching"],
+            header["seed"],
+            header["algorithm"],
+            header["model"],
+        )
+
+    def __repr__(self) -> str:
+        plural = "" if self.iterations == 1 else "s"
+        loss = "not measured" if math.isnan(self.loss) else f"{self.loss:.4g} (began at {self.rows[0].loss:.4g})"
+        delta = "not measured" if math.isnan(self.delta) else f"{self.delta:.3g}"
+        return (
+            f"{self.status.value.split(':')[0]} after {self.iterations} iteration{plural}, loss {loss}, largest delta {delta}, "
+            f"{self.samples:,} samples, {self.seconds:.3g} s\n  {self.algorithm}\n  {self.model}"
+        )
+
+
+def run(
+    mdp_or_source: Any,
+    algorithm: Algorithm,
+    *,
+    pi0: Policy | None = None,
+    mu: Any = None,
+    seed: int = 0,
+    measure: bool = True,
+    resume: Run | None = None,
+    on_iteration: Callable[[Row], None] | None = None,
+    show_progress: bool | None = None,
+) -> Run:
+    """Run κ-API, κ-PSDP or any other `Algorithm` on a model or on a source of samples.
+
+    With an MDP, the realised δ_k = ν(T_κ v - T_κ^{π_k} v) and the loss μ(v* - v^{π_k}) of every iteration go into the trace. The
+    same seed gives the same run, resumed or not: iteration k has random numbers of its own. Ctrl-C is a status. An oracle that
+    raises, or returns what is not a policy, ends the run with `OracleFailed`, whose `run` holds the iterates so far.
+
+    Args:
+        mdp_or_source: an MDP, or a source of samples (`tightrope.model.sampler`).
+        algorithm: `KappaAPI(...)`, `KappaPSDP(...)`, `experimental.kappa_cpi(...)`.
+        pi0: the policy to begin with; uniform by default.
+        mu: the distribution the loss is measured with [S]; by default where the model starts.
+        seed: an integer.
+        measure: compute δ and the loss of every iteration where the model is known; each costs an exact solution.
+        resume: a run to continue; `algorithm.iterations` counts from its beginning. Its pi0 and seed are used.
+        on_iteration: called with each trace row as it is made.
+        show_progress: draw a progress bar; by default on a terminal only.
+    """
+    original = Problem.original(mdp_or_source)
+    nu, weights = distribution(algorithm.nu, mdp_or_source, "nu"), distribution(mu, mdp_or_source, "mu")
+    gauge = _Gauge(mdp_or_source, algorithm, nu, weights, on=measure and isinstance(mdp_or_source, MDP))
+    now = (
+        _begin(original, algorithm, pi0, seed, gauge, repr(mdp_or_source))
+        if resume is None
+        else _again(original, algorithm, resume)
+    )
+    gauge.catch_up(now)
+    original.meter.samples = now.samples
+    goal = 1 if algorithm.kappa == 1.0 else algorithm.iterations
+    with progress.bar(type(algorithm).__name__, goal, show=show_progress) as bar:
+        for k in range(now.iterations + 1, goal + 1):
+            begin = time.perf_counter()
+            rng = np.random.default_rng(np.random.SeedSequence(now.seed, spawn_key=(k,)))
+            try:
+                improved = algorithm.step(original, now.policies[-1] if now.policies else now.pi0, now.value, nu, rng)
+                v = _grounded(improved.v, original)
+                spent = time.perf_counter() - begin
+                delta, loss, wrong = gauge.read(improved.problem, improved.answer, improved.pi, v)
+            except KeyboardInterrupt:
+                return replace(now, status=Status.INTERRUPTED)
+            except Exception as error:
+                raise OracleFailed(k, error, replace(now, status=Status.FAILED)) from error
+            row = Row(k, delta, loss, wrong, original.meter.samples, now.seconds + spent)
+            now = replace(now, policies=(*now.policies, improved.pi), value=v, rows=(*now.rows, row))
+            bar.advance(1, "" if math.isnan(loss) else f"loss {loss:.3g}")
+            if on_iteration is not None:
+                on_iteration(row)
+    return replace(now, status=Status.ONE_CALL if algorithm.kappa == 1.0 else Status.FINISHED)
+
+
+def _begin(original: Problem, algorithm: Algorithm, pi0: Policy | None, seed: int, gauge: _Gauge, model: str) -> Run:
+    """The run before its first iteration: v is the value of π_0."""
+    first = original.uniform() if pi0 is None else pi0
+    if not first.pairs.same(original.pairs):
+        raise InvalidArgument(f"pi0 is for another model: {first!r}")
+    begin = time.perf_counter()
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    v = _grounded(algorithm.evaluate(original, first, gauge.nu, rng), original)
+    spent = time.perf_counter() - begin
+    loss, error = gauge.start(first, v)
+    row = Row(0, math.nan, loss, error, original.meter.samples, spent)
+    return Run(algorithm.kappa, first, (), v, (row,), Status.FINISHED, algorithm.switching, seed, repr(algorithm), model)
+
+
+def _again(original: Problem, algorithm: Algorithm, earlier: Run) -> Run:
+    """An earlier run, to be continued; what was done with another κ or model cannot be."""
+    if not earlier.pi0.pairs.same(original.pairs):
+        raise InvalidArgument("resume: this run was made with another model")
+    if (earlier.kappa, earlier.switching) != (algorithm.kappa, algorithm.switching):
+        raise InvalidArgument(f"resume: this run was made by {earlier.algorithm}, which cannot be continued by {algorithm!r}")
+    return replace(earlier, algorithm=repr(algorithm))
+
+
+def _grounded(v: Any, original: Problem) -> FloatArray:
+    """An evaluation, checked, with terminal states at their true value of zero."""
+    array = np.array(v, dtype=np.float64)
+    if array.shape != (original.n_states,) or not np.isfinite(array).all():
+        found = f"shape {array.shape}" if array.shape != (original.n_states,) else "numbers that are not finite"
+        raise InvalidArgument(f"an evaluation must be a finite number per state, shape ({original.n_states},); found {found}")
+    array[original.terminal] = 0.0
+    return frozen(array)
+
+
+class _Gauge:
+    """Measures iterates against the exact optimum; reads nan when it is off."""
+
+    def __init__(self, mdp: Any, algorithm: Algorithm, nu: FloatArray, mu: FloatArray, *, on: bool) -> None:
+        self.mdp, self.algorithm, self.nu, self.mu, self.on = mdp, algorithm, nu, mu, on
+        self.optimum = T_kappa(mdp, np.zeros(mdp.n_states), 1.0) if on else np.empty(0)
+        self.exact = np.empty(0)
+
+    def start(self, pi0: Policy, v: FloatArray) -> tuple[float, float]:
+        """The loss of π_0 and the error of its evaluation."""
+        if not self.on:
+            return math.nan, math.nan
+        self.exact = value(self.mdp, pi0)
+        return self._loss(), float(np.abs(v - self.exact).max())
+
+    def catch_up(self, run: Run) -> None:
+        """Bring the exact value to where a resumed run stands."""
+        if not self.on or not run.policies:
+            return
+        self.exact = value(self.mdp, run.pi0)
+        for pi in run.policies if run.switching else run.policies[-1:]:
+            self.exact = self.algorithm.exact(self.mdp, pi, self.exact)
+
+    def read(self, problem: Problem, answer: Policy, pi: Policy, v: FloatArray) -> tuple[float, float, float]:
+        """δ of the oracle's answer, the loss of the result so far, and the error of the evaluation."""
+        if not self.on:
+            return math.nan, math.nan, math.nan
+        known = isinstance(self.algorithm.evaluate, ExactValue)
+        self.exact = v if known else self.algorithm.exact(self.mdp, pi, self.exact)
+        return realised_delta(problem, answer, self.nu), self._loss(), float(np.abs(v - self.exact).max())
+
+    def _loss(self) -> float:
+        return max(0.0, float(self.mu @ (self.optimum - self.exact)))
