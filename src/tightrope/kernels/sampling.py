@@ -16,10 +16,11 @@ _23 = np.uint64(23)
 _41 = np.uint64(41)
 _45 = np.uint64(45)
 _11 = np.uint64(11)
+_1 = np.uint64(1)
 _TO_UNIT = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def random_word(words):
     """The next 64 random bits; `words` [4] is the state of the generator and moves on."""
     a, b, c, d = words[0], words[1], words[2], words[3]
@@ -34,15 +35,15 @@ def random_word(words):
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def random_unit(words):
     """The next uniform number in [0, 1), with 53 random bits."""
     return np.float64(random_word(words) >> _11) * _TO_UNIT
 
 
-@njit(cache=True, nogil=True)
-def alias_tables(indptr, indices, data, cut, other):
-    """Fill the alias tables of every row: entry k keeps its own column below cut[k] and gives the rest to other[k]."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def alias_table(indptr, indices, data, alias):
+    """Fill the alias table of every row: entry k keeps its own column below alias[k].cut and gives the rest to other."""
     longest = np.int64(0)
     for l in range(len(indptr) - 1):
         longest = max(longest, np.int64(indptr[l + 1]) - np.int64(indptr[l]))
@@ -55,9 +56,9 @@ def alias_tables(indptr, indices, data, cut, other):
             total += data[k]
         n_small, n_large = 0, 0
         for k in range(begin, end):
-            cut[k] = data[k] * (end - begin) / total
-            other[k] = indices[k]
-            if cut[k] < 1.0:
+            alias[k].own = alias[k].other = indices[k]
+            alias[k].cut = data[k] * (end - begin) / total
+            if alias[k].cut < 1.0:
                 small[n_small] = k
                 n_small += 1
             else:
@@ -66,30 +67,30 @@ def alias_tables(indptr, indices, data, cut, other):
         while n_small > 0 and n_large > 0:
             n_small -= 1
             low, high = small[n_small], large[n_large - 1]
-            other[low] = indices[high]
-            cut[high] = (cut[high] + cut[low]) - 1.0
-            if cut[high] < 1.0:
+            alias[low].other = alias[high].own
+            alias[high].cut = (alias[high].cut + alias[low].cut) - 1.0
+            if alias[high].cut < 1.0:
                 n_large -= 1
                 small[n_small] = high
                 n_small += 1
         for i in range(n_small):  # what rounding left over is full
-            cut[small[i]] = 1.0
+            alias[small[i]].cut = 1.0
         for i in range(n_large):
-            cut[large[i]] = 1.0
+            alias[large[i]].cut = 1.0
 
 
-@njit(cache=True, nogil=True)
-def column(indptr, indices, cut, other, row, unit):
+@njit(cache=True, nogil=True, error_model="numpy")
+def column(indptr, alias, row, unit):
     """The column of `row` that the uniform number `unit` selects."""
-    begin = indptr[row]
-    place = unit * (indptr[row + 1] - begin)
+    begin = np.uint64(indptr[row])
+    place = unit * (indptr[row + _1] - begin)
     whole = np.uint64(place)
-    k = np.uint64(begin) + whole
-    return indices[k] if place - np.float64(whole) < cut[k] else other[k]
+    k = begin + whole
+    return alias[k].own if place - np.float64(whole) < alias[k].cut else alias[k].other
 
 
-@njit(cache=True, nogil=True)
-def columns(indptr, indices, cut, other, rows, units, out):
+@njit(cache=True, nogil=True, error_model="numpy")
+def columns(indptr, alias, rows, units, out):
     """out[i] = the column of rows[i] that units[i] selects."""
     for i in range(len(rows)):
-        out[i] = column(indptr, indices, cut, other, rows[i], units[i])
+        out[i] = column(indptr, alias, rows[i], units[i])

@@ -77,9 +77,9 @@ class ModelSource:
         return self.mdp.terminal
 
     @cached_property
-    def tables(self) -> tuple[Any, Any, FloatArray, Any]:
-        """What `kernels.sampling.column` draws from: indptr, indices, and the alias tables cut and other [nnz]."""
-        return alias_tables(self.mdp.P)
+    def tables(self) -> tuple[Any, Any]:
+        """What `kernels.sampling.column` draws from: where rows begin [L+1], and the alias table [nnz]."""
+        return alias_table(self.mdp.P)
 
     def sample(self, rows: Any, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Rewards and next states of the given pairs, one independent sample each."""
@@ -125,18 +125,14 @@ class Simulator:
             raise InvalidModel(
                 f"terminal must be a boolean per state, shape ({pairs.n_states},); found {ends.dtype} {ends.shape}"
             )
-        for name, value in zip(
-            ("pairs", "gamma", "step", "terminal"), (pairs, validate.gamma(gamma), step, ends), strict=True
-        ):
+        values = (pairs, validate.gamma(gamma), step, frozen(ends))
+        for name, value in zip(("pairs", "gamma", "step", "terminal"), values, strict=True):
             object.__setattr__(self, name, value)
 
     def sample(self, rows: Any, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Rewards and next states of the given pairs, one call of the simulator each."""
         states, actions = self.pairs.states, self.pairs.actions
-        drawn = [
-            self.sample_one(int(states[row]), int(actions[row]), rng)
-            for row in np.ravel(validate.integers(rows, "rows"))
-        ]
+        drawn = [self.sample_one(int(states[row]), int(actions[row]), rng) for row in rows_in_range(rows, self.pairs)]
         return np.array([r for r, _ in drawn], dtype=np.float64), np.array([s for _, s in drawn], dtype=np.int64)
 
     def sample_one(self, s: int, a: int, rng: np.random.Generator) -> tuple[float, int]:
@@ -154,6 +150,46 @@ class Simulator:
     def __repr__(self) -> str:
         name = getattr(self.step, "__name__", type(self.step).__name__)
         return f"Simulator({name}, {self.pairs.n_states:,} states, {self.pairs.n_pairs:,} pairs, gamma={self.gamma:g})"
+
+
+def gymnasium_source(env: Any, gamma: float) -> Source:
+    """A Gymnasium environment as a source: its table P when it has one, else its settable state `env.unwrapped.s`.
+
+    Without a table, a step that terminates leads to one further state, the last, which ends the episode.
+    """
+    inner = env.unwrapped
+    if hasattr(inner, "P"):
+        return ModelSource(MDP.from_gymnasium(env, gamma))
+    n, n_actions = (_discrete(space, what) for space, what in _spaces(env))
+    if not hasattr(inner, "s"):
+        raise InvalidModel(
+            f"{type(inner).__name__} has neither a transition table P nor a settable state s, so it cannot be asked what "
+            "follows an action in a given state. Record its transitions and learn from a Log instead."
+        )
+    env.reset()
+
+    def step(s: int, a: int, rng: np.random.Generator) -> tuple[float, int]:
+        if s == n:
+            return 0.0, n
+        inner.np_random, inner.s = rng, s
+        following, r, terminated, _, _ = env.step(a)
+        return float(r), n if terminated else int(following)
+
+    return Simulator(sizes(n + 1, n_actions), gamma, step, np.arange(n + 1) == n)
+
+
+def _spaces(env: Any) -> tuple[tuple[Any, str], tuple[Any, str]]:
+    return (env.observation_space, "observation"), (env.action_space, "action")
+
+
+def _discrete(space: Any, what: str) -> int:
+    """The size of a Discrete space that counts from 0, or an error that says which space was found."""
+    if type(space).__name__ != "Discrete" or int(space.start) != 0:
+        raise InvalidModel(
+            f"the environment's {what} space is {space}; a finite MDP needs Discrete(n) starting at 0. "
+            f"Wrap the environment so that {what}s are numbered, for example by rounding to a grid."
+        )
+    return int(space.n)
 
 
 def sizes(n_states: int, n_actions: int) -> Pairs:
@@ -178,12 +214,16 @@ def pair_row(pairs: Pairs, s: int, a: int) -> int:
     return pairs.row(int(s), int(a))
 
 
-def alias_tables(P: Any) -> tuple[Any, Any, FloatArray, Any]:
-    """The alias tables of a CSR matrix whose rows are distributions: indptr, indices, cut, other."""
+def alias_table(P: Any) -> tuple[Any, Any]:
+    """A CSR matrix whose rows are distributions, ready to draw from: indptr and the alias table [nnz].
+
+    An entry holds its own column, the other column it stands for, and where in [0, 1] the one gives way to the other.
+    """
     indptr, indices = unsigned(P.indptr), unsigned(P.indices)
-    cut, other = np.empty(P.nnz), np.empty_like(indices)
-    kernels.sampling.alias_tables(indptr, indices, P.data, cut, other)
-    return indptr, indices, cut, other
+    # One record an entry, so that a draw touches one line of memory.
+    alias = np.empty(P.nnz, dtype=[("cut", np.float64), ("own", indices.dtype), ("other", indices.dtype)])
+    kernels.sampling.alias_table(indptr, indices, P.data, alias)
+    return indptr, alias
 
 
 def source_of(model: Any) -> Source:
