@@ -1,5 +1,39 @@
 """What the theorems promise, in numbers: rates, concentrability, bounds, and advice on kappa."""
 
+from tightrope.theory.bounds import Bound, Statement, kappa_api_bound, kappa_psdp_bound
+from tightrope.theory.concentrability import Concentrability, concentrability
+from tightrope.theory.interval import Interval
+from tightrope.theory.rates import (
+    Lipschitz,
+    SmallerCoefficient,
+    contraction,
+    effective_horizon,
+    g,
+    iterations_needed,
+    lipschitz,
+    smaller_coefficient,
+    value_span,
+)
 from tightrope.theory.soft import SoftUpdate, soft_rate, soft_update_is_safe
 
-__all__ = ["SoftUpdate", "soft_rate", "soft_update_is_safe"]
+__all__ = [
+    "Bound",
+    "Concentrability",
+    "Interval",
+    "Lipschitz",
+    "SmallerCoefficient",
+    "SoftUpdate",
+    "Statement",
+    "concentrability",
+    "contraction",
+    "effective_horizon",
+    "g",
+    "iterations_needed",
+    "kappa_api_bound",
+    "kappa_psdp_bound",
+    "lipschitz",
+    "smaller_coefficient",
+    "soft_rate",
+    "soft_update_is_safe",
+    "value_span",
+]
