@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope.errors import InvalidArgument, InvalidFile, InvalidModel
-from tightrope.model import validate
 from tightrope.model.mdp import MDP
 
 if TYPE_CHECKING:
@@ -143,32 +142,6 @@ def firsts(states: IntArray, n_states: int) -> IntArray:
     return np.concatenate(([0], np.cumsum(np.bincount(states, minlength=n_states))))
 
 
-def number_actions(names: Sequence[str | None], codes: IntArray, first: IntArray) -> tuple[IntArray | None, list[str] | None]:
-    """Action numbers and names from a name per row (None: unnamed).
-
-    Named rows share one number per name through the whole model, if that keeps a state's rows distinct and in order;
-    otherwise rows are numbered 0, 1, ... in every state and names that differ between states are dropped.
-    """
-    if all(name is None for name in names) or not len(codes):
-        return None, None
-    counts = np.diff(first)
-    local = np.arange(first[-1]) - np.repeat(first[:-1], counts)
-    width = int(counts.max())
-    by_position = np.full(width, -1)
-    by_position[local] = codes
-    if (by_position[local] == codes).all():
-        return None, [_name(names[code]) for code in by_position]
-    rising = np.diff(codes) > 0
-    rising[first[1:-1] - 1] = True
-    if rising.all():
-        return codes, [_name(name) for name in names]
-    return None, None
-
-
-def _name(name: str | None) -> str:
-    return "" if name is None else name
-
-
 def initial(labels: Mapping[str, IntArray], name: str, n_states: int) -> FloatArray | None:
     """The uniform distribution over the states with the given label; None when there are none."""
     states = labels.get(name)
@@ -193,4 +166,17 @@ def in_range(path: object, what: str, found: IntArray, limit: int, line: Any) ->
         raise InvalidFile(f"{path}, {line(at)}: {what} {found[at]} is outside 0 to {limit - 1}")
 
 
-ROUNDING = validate.ROUNDING
+def one_line(path: object, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, refused if one would break the lines of a text file."""
+    if any(name.splitlines() not in ([name], []) or name != name.strip() for name in names):
+        raise InvalidFile(f"{path}: a name contains a line break or begins or ends in white space; a text file cannot hold it")
+    return names
+
+
+def expected(P: Any, given: FloatArray) -> FloatArray:
+    """Σ p r over each row of P, where `given` [nnz] holds r; the common value itself where all are equal."""
+    if not len(given):
+        return np.zeros(P.shape[0])
+    begins = P.indptr[:-1]
+    low, high = np.minimum.reduceat(given, begins), np.maximum.reduceat(given, begins)
+    return np.where(low == high, low, np.add.reduceat(P.data * given, begins))

@@ -1,0 +1,90 @@
+"""Action names in files that name each choice of each state: one numbering for the whole model, and back."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tightrope.errors import NotStored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import IntArray
+
+
+def number_actions(
+    names: Sequence[str], codes: IntArray, first: IntArray, notes: list[str] | None = None
+) -> tuple[IntArray | None, list[str] | None]:
+    """Action numbers [L] (None: 0, 1, ... in every state) and names, from the name of each row, names[codes].
+
+    Names that are numbers are the action numbers. Otherwise every name gets one number such that numbers rise within each
+    state. Where names repeat within a state, or states list them in contradicting orders, rows are numbered by position
+    and the names are dropped, which is noted.
+    """
+    used = np.unique(codes)
+    if all(names[i].isdecimal() and len(names[i]) < 10 for i in used.tolist()):
+        numbers = np.array([int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names], dtype=np.int64)[codes]
+        if _rising(numbers, first):
+            return numbers, None
+    elif all(not names[i] for i in used.tolist()):
+        return None, None
+    order = _order(codes, first)
+    if order is not None:
+        rank = np.full(len(names), -1, dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        numbers = rank[codes]
+        if _rising(numbers, first):
+            return numbers, [names[i] for i in order.tolist()]
+    if notes is not None:
+        notes.append("action names were dropped: no one numbering fits the order in which states list them")
+    return None, None
+
+
+def row_names(mdp: MDP, path: object) -> list[str] | None:
+    """The name to write for each row, so that `number_actions` finds the same numbers again; None when none is needed."""
+    pairs = mdp.pairs
+    if pairs.action_names is not None:
+        names = list(pairs.action_names)
+        plain = all(name and not any(mark.isspace() for mark in name) and not name.isdecimal() for name in names)
+        if plain and len(set(names)) == len(names):
+            ids, found = number_actions(names, pairs.actions, pairs.first)
+            if ids is not None and found == names[: len(found or [])] and (ids == pairs.actions).all():
+                return [names[a] for a in pairs.actions.tolist()]
+        warnings.warn(
+            f"{path}: action names were left out; this format would not give them the same numbers again", NotStored, stacklevel=4
+        )
+    return None if pairs.ids is None else [str(a) for a in pairs.ids.tolist()]
+
+
+def _rising(numbers: IntArray, first: IntArray) -> bool:
+    """Whether numbers rise within each state's rows."""
+    rising = np.diff(numbers) > 0
+    rising[first[1:-1] - 1] = True
+    return bool(rising.all())
+
+
+def _order(codes: IntArray, first: IntArray) -> IntArray | None:
+    """A linear order of the names that agrees with the order of every state's rows; None if there is none."""
+    within = np.ones(max(len(codes) - 1, 0), dtype=bool)
+    within[first[1:-1] - 1] = False
+    n = int(codes.max()) + 1
+    edges = np.unique(codes[:-1][within] * n + codes[1:][within])
+    before, after = np.divmod(edges, n)
+    waiting = np.bincount(after, minlength=n)
+    begins = np.searchsorted(before, np.arange(n + 1))
+    used, at = np.unique(codes, return_index=True)
+    ready = used[np.argsort(at)][::-1].tolist()
+    ready = [code for code in ready if not waiting[code]]
+    order: list[int] = []
+    while ready:
+        code = ready.pop()
+        order.append(code)
+        for then in after[begins[code] : begins[code + 1]][::-1].tolist():
+            waiting[then] -= 1
+            if not waiting[then]:
+                ready.append(then)
+    return np.array(order, dtype=np.int64) if len(order) == len(used) else None

@@ -1,0 +1,197 @@
+"""What stands beside a .tra file: labels (.lab), state names (.sta), state and transition rewards (.srew, .trew)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.errors import InvalidFile
+from tightrope.model.files import text
+from tightrope.model.files.reading import expected, in_range
+from tightrope.model.files.text import Block, Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from tightrope.model.validate import FloatArray, IntArray
+
+
+def companion(path: Path, suffix: str) -> Path | None:
+    """The file of the same name with another suffix, if there is one."""
+    beside = path.with_suffix(suffix)
+    return beside if beside.is_file() else None
+
+
+def read_labels(path: Path, S: int) -> dict[str, IntArray]:
+    """The states of each label; none without a .lab file."""
+    file = companion(path, ".lab")
+    if file is None:
+        return {}
+    sets: dict[int, list[Any]] = {}
+    np.empty(0, dtype=np.int64)
+    names: list[str] | None = None
+    for block in text.blocks(file):
+        part = block
+        if names is None:
+            names, part = _declared(file, block)
+        tokens = Tokens.of(part.blanked(part.data == ord(":")))
+        first, counts = tokens.by_line()
+        states = np.repeat(tokens[first].whole("a state"), counts - 1)
+        rest = np.ones(len(tokens), dtype=bool)
+        rest[first] = False
+        marks = tokens[rest]
+        in_range(file, "state", states, S, lambda at, marks=marks: f"line {marks.line[at]}")
+        codes, found = marks.words()
+        for code, name in enumerate(found):
+            index = (
+                int(name)
+                if name.isdecimal() and len(name) < 10 and name not in names
+                else names.index(name)
+                if name in names
+                else -1
+            )
+            if not 0 <= index < len(names):
+                raise marks.fail(int(np.flatnonzero(codes == code)[0]), "a declared label expected")
+            sets.setdefault(index, []).append(states[codes == code])
+    return {
+        name: np.unique(np.concatenate(sets[i])) if i in sets else np.empty(0, dtype=np.int64)
+        for i, name in enumerate(names or [])
+    }
+
+
+def _declared(file: Path, block: Block) -> tuple[list[str], Block]:
+    """The labels a .lab file declares, in PRISM's form `0="init" ...` or Storm's `#DECLARATION ... #END`, and the rest."""
+    raw = block.data.tobytes()
+    match = re.match(rb"\s*#DECLARATION\s+([^#]*)#END", raw)
+    if match:
+        names, end = match[1].decode("utf-8", "replace").split(), match.end()
+    else:
+        match = re.match(rb"\s*([^\n]*)", raw)
+        head = match[1] if match else b""
+        pairs = re.findall(rb'(\d{1,9})="([^"]*)"', head)
+        if [int(i) for i, _ in pairs] != list(range(len(pairs))) or not pairs:
+            raise InvalidFile(f'{file}, line {block.numbers[0]}: labels expected, as 0="init" 1="goal" or #DECLARATION ... #END')
+        names, end = [name.decode("utf-8", "replace") for _, name in pairs], match.end() if match else 0
+    return names, block.blanked(np.arange(len(block.data)) < end)
+
+
+def label_lines(sets: Mapping[str, IntArray], *, storm: bool) -> Iterator[str]:
+    """The content of a .lab file in PRISM's dialect or Storm's."""
+    numbered = np.concatenate([np.asarray(states, dtype=np.int64) for states in sets.values()])
+    which = np.repeat(np.arange(len(sets)), [len(states) for states in sets.values()])
+    order = np.lexsort((which, numbered))
+    shown = list(sets) if storm else [str(i) for i in range(len(sets))]
+    yield (
+        "#DECLARATION\n" + " ".join(sets) + "\n#END\n"
+        if storm
+        else " ".join(f'{i}="{name}"' for i, name in enumerate(sets)) + "\n"
+    )
+    last = -1
+    for s, i in zip(numbered[order].tolist(), which[order].tolist(), strict=True):
+        head = "" if last < 0 else "\n"
+        yield f" {shown[i]}" if s == last else f"{head}{s}{'' if storm else ':'} {shown[i]}"
+        last = s
+    yield "\n" if last >= 0 else ""
+
+
+def read_state_names(path: Path, S: int) -> list[str] | None:
+    """Names from a .sta file: `i:(x,y)` becomes "a=x,b=y", or the text itself when the only variable is `name`."""
+    file = companion(path, ".sta")
+    if file is None:
+        return None
+    try:
+        head, *lines = file.read_text(encoding="utf-8").splitlines()
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InvalidFile(f"{file} does not list states ({error})") from None
+    variables = head.strip().removeprefix("(").removesuffix(")").split(",")
+    names: list[str | None] = [None] * S
+    for number, line in enumerate(lines, start=2):
+        if not line.strip():
+            continue
+        match = re.fullmatch(r"\s*(\d{1,18}):\((.*)\)\s*", line)
+        if match is None or int(match[1]) >= S:
+            raise InvalidFile(f"{file}, line {number}: 'index:(values)' with an index below {S} expected; found {line[:60]!r}")
+        values = match[2].split(",")
+        plain = variables == ["name"] or len(values) != len(variables)
+        names[int(match[1])] = match[2] if plain else ",".join(f"{a}={x}" for a, x in zip(variables, values, strict=True))
+    if None in names:
+        raise InvalidFile(f"{file} does not name state {names.index(None)}")
+    return [str(name) for name in names]
+
+
+def read_state_rewards(path: Path, S: int) -> FloatArray:
+    """The reward of each state [S] from a .srew file."""
+    (state, value), line = _entries(path, 2)
+    in_range(path, "state", state, S, lambda at: f"line {line[at]}")
+    rewards = np.zeros(S)
+    rewards[state] = value
+    return rewards
+
+
+def read_transition_rewards(file: Path, P: Any, states: IntArray, choices: IntArray, *, chain: bool) -> FloatArray:
+    """The expected transition reward of each row of P; exactly the number given when all successors have the same."""
+    columns, line = _entries(file, 3 if chain else 4)
+    source, target, value = columns[0], columns[-2], columns[-1]
+    choice = np.zeros(len(source), dtype=np.int64) if chain else columns[1]
+    S = P.shape[1]
+    for what, found, limit in (("state", source, S), ("choice", choice, int(choices.max()) + 1), ("state", target, S)):
+        in_range(file, what, found, limit, lambda at: f"line {line[at]}")
+    width = int(choices.max()) + 1
+    keys = states * width + choices
+    at = np.minimum(np.searchsorted(keys, source * width + choice), len(keys) - 1)
+    stray = np.flatnonzero(keys[at] != source * width + choice)
+    entry, where = rows_of(P, at, target)
+    stray = np.union1d(stray, np.flatnonzero(~entry))
+    if len(stray):
+        raise InvalidFile(f"{file}, line {line[stray[0]]}: a reward for a transition that the .tra file does not have")
+    given = np.zeros(P.nnz)
+    given[where] = value
+    return expected(P, given)
+
+
+def rows_of(P: Any, row: IntArray, target: IntArray) -> tuple[Any, IntArray]:
+    """Whether P (made canonical) has an entry at each (row, target), and where in its data."""
+    P.sum_duplicates()
+    key = np.repeat(np.arange(P.shape[0], dtype=np.int64), np.diff(P.indptr)) * P.shape[1] + P.indices
+    wanted = row * P.shape[1] + target
+    at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    return key[at] == wanted, at
+
+
+def _entries(path: Path, width: int) -> tuple[list[Any], Any]:
+    """The columns of a reward file (whole numbers, then one real), with or without a header of sizes and comments."""
+    parts: list[tuple[Any, ...]] = []
+    headed = True
+    for block in text.blocks(path):
+        tokens = Tokens.of(_without_comments(block))
+        first, counts = tokens.by_line()
+        if headed and len(first):
+            headed = False
+            if counts[0] == width - 1 or (width == 2 and counts[0] == 2 and _is_header(tokens, first)):
+                first, counts = first[1:], counts[1:]
+        if not len(first):
+            continue
+        bad = np.flatnonzero(counts != width)
+        if len(bad):
+            raise tokens.fail(int(first[bad[0]]), f"{width} entries expected, {counts[bad[0]]} on the line")
+        whole = [tokens[first + i].whole("an index") for i in range(width - 1)]
+        parts.append((*whole, tokens[first + width - 1].real("a reward"), tokens.line[first]))
+    if not parts:
+        return [np.empty(0, dtype=np.int64)] * (width - 1) + [np.empty(0)], np.empty(0, dtype=np.int64)
+    *columns, lines = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return columns, lines
+
+
+def _is_header(tokens: Tokens, first: IntArray) -> bool:
+    """Whether the first of these lines, "n m", declares m more lines rather than giving state n the reward m."""
+    count = tokens.text(int(first[0]) + 1)
+    return count.isdecimal() and len(count) < 19 and int(count) == len(first) - 1
+
+
+def _without_comments(block: Block) -> Block:
+    if not (block.data == ord("#")).any():
+        return block
+    return block.only(block.data[block.lines()[0]] != ord("#"))
