@@ -8,6 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+#: What rounding may add to an oracle's error, relative to the value scale.
+SLACK = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class Dense:
@@ -120,14 +123,17 @@ def kappa_backup(d, v, kappa):
     return np.linalg.solve(np.eye(P.shape[1]) - kappa * d.gamma * P, right[..., None])[..., 0]
 
 
+def admissible(d, backed, delta):
+    """Which policies are in G_{κ,δ,ν}(v), given T_κ^π v of every policy; rounding must not leave the set empty."""
+    return (d.nu * (backed.max(axis=0) - backed)).sum(axis=1) <= delta + SLACK * (1 + d.V)
+
+
 def worst_api(d, kappa, delta, k, start):
     """The losses μ(v* - v^{π_i}), i = 1..k, of κ-API whose oracle always returns the admissible policy that is worst for μ."""
     v, losses = d.values[start], []
     for _ in range(k):
-        backed = kappa_backup(d, v, kappa)
-        allowed = (d.nu * (backed.max(axis=0) - backed)).sum(axis=1) <= delta
-        worst = np.where(allowed, d.values @ d.mu, np.inf).argmin()
-        v = d.values[worst]
+        allowed = admissible(d, kappa_backup(d, v, kappa), delta)
+        v = d.values[np.where(allowed, d.values @ d.mu, np.inf).argmin()]
         losses.append(d.mu @ (d.v_star - v))
     return np.array(losses)
 
@@ -137,7 +143,27 @@ def worst_psdp(d, kappa, delta, k, start):
     v, losses = d.values[start], []
     for _ in range(k):
         backed = kappa_backup(d, v, kappa)
-        allowed = (d.nu * (backed.max(axis=0) - backed)).sum(axis=1) <= delta
-        v = backed[np.where(allowed, backed @ d.mu, np.inf).argmin()]
+        v = backed[np.where(admissible(d, backed, delta), backed @ d.mu, np.inf).argmin()]
         losses.append(d.mu @ (d.v_star - v))
     return np.array(losses)
+
+
+def saturating_values(d, v, kappa, delta):
+    """v^π of stochastic policies in G_{κ,δ,ν}(v): the greedy one mixed with every other as far as δ allows (bisection) [N, S]."""
+    P, r = d.chains
+    eye, backed = np.eye(len(v)), kappa_backup(d, v, kappa)
+    best = backed.max(axis=0)
+    greedy = int((best - backed).max(axis=1).argmin())
+
+    def mixed(t):
+        return (1 - t)[:, None, None] * P[greedy] + t[:, None, None] * P, (1 - t)[:, None] * r[greedy] + t[:, None] * r
+
+    low, high = np.zeros(len(P)), np.ones(len(P))
+    for t in [np.ones(len(P)), *[None] * 30]:
+        at = 0.5 * (low + high) if t is None else t
+        M, b = mixed(at)
+        reached = np.linalg.solve(eye - kappa * d.gamma * M, (b + (1 - kappa) * d.gamma * (M @ v))[..., None])[..., 0]
+        ok = ((best - reached) @ d.nu) <= delta
+        low, high = np.where(ok, at, low), np.where(ok, high, at)
+    M, b = mixed(low)
+    return np.linalg.solve(eye - d.gamma * M, b[..., None])[..., 0]
