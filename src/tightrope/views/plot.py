@@ -1,0 +1,77 @@
+"""Pictures of results, as Matplotlib figures (extra `plot`): every function returns the figure and shows nothing by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tightrope.solution import Solution
+from tightrope.views import style
+from tightrope.views.plot_grid import gridworld
+from tightrope.views.plot_soft import dip, improvement_map
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tightrope.experiments.tour import Lookahead
+
+__all__ = ["convergence", "dip", "gridworld", "improvement_map", "lookahead"]
+
+
+def convergence(solutions: Solution | Mapping[str, Solution], *, colours: Mapping[str, str] | None = None) -> Any:
+    """The certified gap against iterations, Bellman backups and seconds, for one solution or several by name."""
+    named = {solutions.algorithm: solutions} if isinstance(solutions, Solution) else dict(solutions)
+    palette = dict(zip(named, style.CYCLE * (1 + len(named) // len(style.CYCLE)), strict=False)) | dict(colours or {})
+    axes_of = {"iterations": ("iteration", 1.0), "backups, millions": ("backups", 1e-6), "seconds": ("seconds", 1.0)}
+    with style.panels(7.4, 4.0 if len(named) > 1 else 3.2, 1, 3, sharey=True) as (figure, axes):
+        for ax, (label, (column, unit)) in zip(axes.flat, axes_of.items(), strict=True):
+            for name, solution in named.items():
+                trace = solution.trace
+                gap = style.positive(trace["relative_gap"])
+                ax.plot(trace[column] * unit, gap, color=palette[name], label=name, marker="o", markersize=2.5)
+                ax.plot(trace[column][-1] * unit, gap[-1], color=palette[name], marker="o", markersize=6)
+            ax.set_yscale("log")
+            ax.set_xlabel(label)
+            ax.set_xlim(left=0)
+            style.grid_lines(ax)
+        axes[0, 0].set_ylabel("certified gap / value scale")
+        if len(named) > 1:
+            handles, labels = axes[0, 0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside upper left", ncols=4, columnspacing=1.2)
+        else:
+            figure.suptitle(next(iter(named)), x=0.01, ha="left", fontsize=11.5)
+    return figure
+
+
+def lookahead(runs: Lookahead) -> Any:
+    """Iterations and total backups against the horizon h and against kappa; policy iteration is the first point of both."""
+    with style.panels(7.4, 5.6, 2, 2, sharey="row") as (figure, axes):
+        families = (
+            ("h, steps looked ahead", [f"{h}" for h in runs.h], list(runs.h.values()), [style.h_colour(h) for h in runs.h]),
+            (
+                "κ, weight of the future",
+                [f"{k:g}" for k in runs.kappa],
+                list(runs.kappa.values()),
+                [*map(style.kappa_colour, runs.kappa)],
+            ),
+        )
+        for column, (label, ticks, solutions, colours) in enumerate(families):
+            above, below = axes[:, column]
+            _bars(above, [s.iterations for s in solutions], "{:.0f}", colours)
+            _bars(below, [s.backups / 1e6 for s in solutions], "{:.0f}", colours)
+            above.set_xticks(range(len(ticks)), [])
+            below.set_xticks(
+                range(len(ticks)), ["1\n(PI)" if t == "1" and column == 0 else "0\n(PI)" if t == "0" else t for t in ticks]
+            )
+            below.set_xlabel(label)
+            above.set_title(f"{'h-PI' if column == 0 else 'κ-PI'}: iterations")
+            below.set_title("total work: Bellman backups, millions")
+    return figure
+
+
+def _bars(ax: Any, heights: Sequence[float], form: str, colours: Sequence[str]) -> None:
+    """Bars with their numbers above them."""
+    drawn = ax.bar(range(len(heights)), heights, color=colours, width=0.72)
+    ax.bar_label(drawn, [form.format(x) for x in heights], padding=2, fontsize=9.5)
+    ax.tick_params(axis="x", length=0)
+    style.grid_lines(ax, "y")
+    ax.margins(y=0.12)

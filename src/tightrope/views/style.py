@@ -1,0 +1,147 @@
+"""How every picture looks: two themes, colours that colour-blind readers can tell apart, and one colour for each kappa."""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DPI = 150
+#: Okabe and Ito's colours, without the ones too pale for a line.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours that depend on whether the page is light or dark."""
+
+    ink: str
+    faint: str
+    paper: str
+    #: Policy iteration, with which the lines of both h and kappa begin.
+    plain: str
+    #: The part of a sequential colour map that stands out from the paper.
+    visible: tuple[float, float]
+
+
+LIGHT = Theme(ink="#1f2328", faint="#d0d7de", paper="#ffffff", plain="#7d858d", visible=(0.0, 0.82))
+DARK = Theme(ink="#e6edf3", faint="#3d444d", paper="#0d1117", plain="#8b949e", visible=(0.3, 1.0))
+_theme: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
+
+
+def theme() -> Theme:
+    """The theme in force."""
+    return _theme.get()
+
+
+@contextmanager
+def dark() -> Iterator[None]:
+    """Draw for a dark page."""
+    token = _theme.set(DARK)
+    try:
+        yield
+    finally:
+        _theme.reset(token)
+
+
+def kappa_colour(kappa: float) -> str:
+    """The colour of a kappa, the same in every picture; it changes fastest near 1, where kappas crowd."""
+    return theme().plain if kappa == 0.0 else _along("viridis", 1.0 - (1.0 - kappa) ** 0.4)
+
+
+def h_colour(h: int) -> str:
+    """The colour of a horizon."""
+    return theme().plain if h == 1 else _along("plasma", 1.0 - h**-0.35)
+
+
+def _along(name: str, share: float) -> str:
+    low, high = theme().visible
+    mpl = matplotlib()
+    return str(mpl.colors.to_hex(mpl.colormaps[name](low + (high - low) * share)))
+
+
+def diverging() -> Any:
+    """A colour map from worse (vermilion) to better (blue), with a jump at zero: the sign shows however small the number."""
+    mix = matplotlib().colors.to_rgb
+    pale = [
+        tuple(0.25 * c + 0.75 * p for c, p in zip(mix(colour), mix(theme().paper), strict=True)) for colour in (VERMILION, BLUE)
+    ]
+    steps = [(0.0, VERMILION), (0.5, pale[0]), (0.5, pale[1]), (1.0, BLUE)]
+    return matplotlib().colors.LinearSegmentedColormap.from_list("worse_better", steps)
+
+
+@contextmanager
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure of `width` x `height` inches and its axes [rows, columns], without pyplot and its global state."""
+    mpl, colours = matplotlib(), theme()
+    settings = {
+        "font.size": 10.5,
+        "text.color": colours.ink,
+        "axes.labelcolor": colours.ink,
+        "axes.titlecolor": colours.ink,
+        "axes.titlesize": 11.5,
+        "axes.titlelocation": "left",
+        "axes.facecolor": colours.paper,
+        "axes.edgecolor": colours.ink,
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+    }
+    with mpl.rc_context(settings):
+        figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor=colours.paper, dpi=DPI)
+        axes = figure.subplots(rows, columns, squeeze=False, **layout)
+        for ax in axes.flat:
+            ax.spines[["top", "right"]].set_visible(False)
+            # Given here because ticks are made when the figure is drawn, long after these settings are gone.
+            ax.tick_params(which="both", colors=colours.ink, labelsize=9.5)
+            ax.set_axisbelow(True)
+        yield figure, axes
+
+
+def grid_lines(ax: Any, axis: str = "both") -> None:
+    """Faint lines behind the data."""
+    ax.grid(visible=True, axis=axis, which="major", color=theme().faint, linewidth=0.7)
+
+
+def positive(x: Any) -> Any:
+    """The numbers that a logarithmic axis can show, nan elsewhere."""
+    x = np.asarray(x, dtype=np.float64)
+    return np.where((x > 0) & np.isfinite(x), x, np.nan)
+
+
+def png(figure: Any, dpi: int = DPI) -> bytes:
+    """The figure as a PNG file."""
+    memory = io.BytesIO()
+    figure.savefig(memory, format="png", dpi=dpi, metadata={"Software": None})
+    return memory.getvalue()
+
+
+def matplotlib() -> Any:
+    """Matplotlib with the parts used here; the extra `plot`."""
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  (optional, and slow to load)
+        import matplotlib.colors  # noqa: PLC0415
+        import matplotlib.figure  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+    return mpl
+
+
+@cache
+def _figure_class() -> type:
+    """Figures that a notebook shows although pyplot never heard of them."""
+
+    def shown(self: Any) -> bytes:
+        return png(self)
+
+    return type("Figure", (matplotlib().figure.Figure,), {"_repr_png_": shown, "__module__": __name__})
