@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
+
+from tightrope.cli import console, demo, problems, solve
 
 app = typer.Typer(
     name="tightrope",
+    cls=console.Commands,
     help="Solve Markov decision processes with multi-step greedy policies, with a certificate beside every answer.",
+    epilog=console.EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(solve.solve)
+app.command()(problems.problems)
+app.command()(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"tightrope {version('tightrope')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
