@@ -51,13 +51,15 @@ def from_dense(
         action_names: optional decoration.
     """
     try:
-        dense = np.asarray(P, dtype=np.float64)
+        dense = validate.floats(P)
     except (TypeError, ValueError):
         raise InvalidModel("P must be an array of numbers of shape [S, A, S]") from None
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
         hint = " This looks like [A, S, S]: use MDP.from_actions(P, r, gamma)." if dense.ndim == 3 else ""
         raise InvalidModel(f"P must have shape [S, A, S]; found {dense.shape}.{hint}")
     S, A, _ = dense.shape
+    if S == 0 or A == 0:
+        raise InvalidModel(f"P has shape {dense.shape}; a model has at least one state, and every state at least one action")
     rewards = _table(r, S, A, dense)
     allowed = _feasible(feasible, rewards)
     matrix = sp.csr_array(dense.reshape(S * A, S))
@@ -121,7 +123,12 @@ def from_pairs(
     s, a = validate.integers(states, "states"), validate.integers(actions, "actions")
     matrix = validate.transitions(P)
     L, S = matrix.shape
-    rewards = np.asarray(r, dtype=np.float64)
+    if L == 0:
+        raise InvalidModel("P has no rows; a model has at least one (state, action) pair")
+    try:
+        rewards = validate.floats(r)
+    except (TypeError, ValueError):
+        raise InvalidModel("r must be an array of numbers") from None
     for name, array in (("states", s), ("actions", a), ("r", rewards)):
         if array.shape != (L,):
             raise InvalidModel(f"{name} must have shape ({L},), one entry per row of P; found {array.shape}")
@@ -184,11 +191,12 @@ def from_function(
     """
     S, A = validate.positive_integer(n_states, "n_states"), validate.positive_integer(n_actions, "n_actions")
     validate.gamma(gamma)
+    step = validate.positive_integer(chunk, "chunk")
     ends = _states_mask(terminal, S)
     rows = _Rows(S)
     with progress.bar("building", S, show=show_progress) as bar:
-        for begin in range(0, S, chunk):
-            states: IntArray = np.arange(begin, min(S, begin + chunk), dtype=np.int32 if S < 2**31 else np.int64)
+        for begin in range(0, S, step):
+            states: IntArray = np.arange(begin, min(S, begin + step), dtype=np.int32 if S < 2**31 else np.int64)
             parts = [_evaluate(dynamics, states, a, S) for a in range(A)]
             rows.append(states, parts, ends[states])
             bar.advance(len(states))
@@ -198,20 +206,29 @@ def from_function(
 
 def _evaluate(dynamics: Dynamics, states: IntArray, a: int, S: int) -> tuple[sp.csr_array, FloatArray]:
     """One action's canonical rows and expected rewards over a chunk of states."""
-    successors, p, r = dynamics(states, a)
     n = len(states)
+    answer = dynamics(states, a)
+    if not isinstance(answer, tuple) or len(answer) != 3:
+        raise InvalidModel(
+            f"the function returned {type(answer).__name__} for action {a}; it must return three things: "
+            "next states, probabilities, rewards"
+        )
+    successors, p, r = answer
     columns = validate.integers(successors, f"next states of action {a}")
-    columns = columns.reshape(n, -1) if columns.size % max(n, 1) == 0 and columns.size else columns
-    if columns.ndim != 2:
-        raise InvalidModel(f"next states of action {a} have shape {np.shape(successors)}; expected ({n}, k)")
+    if columns.shape == (n,):
+        columns = columns[:, None]
+    if columns.ndim != 2 or len(columns) != n or columns.size == 0:
+        raise InvalidModel(
+            f"next states of action {a} have shape {columns.shape}; for these {n} states expected ({n}, k) with k >= 1"
+        )
     shape = columns.shape
     try:
-        weights = np.broadcast_to(np.asarray(p, dtype=np.float64), shape)
-        rewards = np.asarray(r, dtype=np.float64)
+        weights = np.broadcast_to(validate.floats(p), shape)
+        rewards = validate.floats(r)
         if rewards.shape == shape and rewards.ndim == 2:
-            rewards = np.where(weights > 0, weights * rewards, 0.0).sum(axis=1)
+            rewards = (weights * np.where(weights != 0, rewards, 0.0)).sum(axis=1)  # padding may hold anything
         rewards = np.broadcast_to(rewards, (n,))
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidModel(
             f"action {a}: probabilities of shape {np.shape(p)} or rewards of shape {np.shape(r)} do not fit "
             f"next states of shape {shape}"
@@ -320,7 +337,7 @@ def _states_mask(states: Any, S: int) -> BoolArray:
 def _table(r: Any, S: int, A: int, P: FloatArray | None) -> FloatArray:
     """Rewards as [S, A], from [S, A], [S] or (given P) [S, A, S]."""
     try:
-        array = np.asarray(r, dtype=np.float64)
+        array = validate.floats(r)
     except (TypeError, ValueError):
         raise InvalidModel("r must be an array of numbers") from None
     if array.shape == (S, A):

@@ -45,8 +45,9 @@ class Pairs:
             numbers = validate.integers(ids, "actions")
             if numbers.shape != (n_pairs,):
                 raise InvalidModel(f"actions must have shape ({n_pairs},), one per pair; found {numbers.shape}")
-            if numbers.min() < 0:
-                raise InvalidModel(f"actions are numbered from 0; found {numbers.min()}")
+            if numbers.min() < 0 or numbers.max() >= 2**31:
+                bad = numbers.min() if numbers.min() < 0 else numbers.max()
+                raise InvalidModel(f"actions are numbered from 0 to at most {2**31 - 1}; found {bad}")
             rising = np.diff(numbers.astype(np.int64)) > 0
             rising[first[1:-1] - 1] = True
             if not rising.all():

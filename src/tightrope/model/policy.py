@@ -49,7 +49,10 @@ class Policy:
     def stochastic(cls, mdp: MDP, weights: Any) -> Policy:
         """The policy with π(a|s) = weights, one per pair [L], or [S, A] with zeros where an action is not offered."""
         pairs = mdp.pairs
-        array = np.asarray(weights, dtype=np.float64)
+        try:
+            array = validate.floats(weights)
+        except (TypeError, ValueError):
+            raise InvalidPolicy("weights must be an array of numbers, one per pair [L] or [S, A]") from None
         if array.ndim == 2:
             array = _from_table(array, pairs)
         if array.shape != (pairs.n_pairs,):

@@ -47,9 +47,7 @@ def finite(x: object, name: str, *, low: float = -np.inf) -> float:
     """A finite number, not below `low`."""
     value = real(x, name)
     if not (np.isfinite(value) and value >= low):
-        raise InvalidArgument(
-            f"{name} must be a finite number{'' if low == -np.inf else f' >= {low:g}'}; found {value!r}"
-        )
+        raise InvalidArgument(f"{name} must be a finite number{'' if low == -np.inf else f' >= {low:g}'}; found {value!r}")
     return value
 
 
@@ -113,7 +111,7 @@ def horizon(x: object) -> int:
 def vector(x: object, n: int, name: str, what: str) -> FloatArray:
     """A finite float vector of length n; `what` says what it has one entry for."""
     try:
-        array = np.ascontiguousarray(x, dtype=np.float64)
+        array = np.ascontiguousarray(floats(x))
     except (TypeError, ValueError):
         raise InvalidArgument(f"{name} must be an array of numbers") from None
     if array.shape != (n,):
@@ -132,9 +130,7 @@ def distribution(x: object, n: int, name: str, what: str = "state") -> FloatArra
         raise InvalidArgument(f"{name}[{at}] is {p[at]:.12g}; probabilities cannot be negative")
     total = p.sum()
     if abs(total - 1.0) > PRINTED:
-        raise InvalidArgument(
-            f"{name} sums to {total:.12g}; a distribution over {what}s sums to 1. Divide it by its sum."
-        )
+        raise InvalidArgument(f"{name} sums to {total:.12g}; a distribution over {what}s sums to 1. Divide it by its sum.")
     return p if abs(total - 1.0) <= ROUNDING else p / total
 
 
@@ -145,16 +141,22 @@ def integers(x: object, name: str) -> IntArray:
         return array
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         return array.astype(np.int64)
-    raise InvalidModel(
-        f"{name} must be integers; found an array of {array.dtype} that starts {array.ravel()[:3].tolist()}"
-    )
+    raise InvalidModel(f"{name} must be integers; found an array of {array.dtype} that starts {array.ravel()[:3].tolist()}")
+
+
+def floats(x: object) -> FloatArray:
+    """`x` as a float64 array, shared when it fits; TypeError or ValueError for text, complex numbers and ragged lists."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufO":
+        raise TypeError
+    return array.astype(np.float64, copy=False)
 
 
 def transitions(P: object) -> sp.csr_array:
     """P as a canonical CSR matrix: float64, columns sorted, duplicates summed, no explicit zeros; shared when it fits."""
     if not sp.issparse(P):
         try:
-            P = np.asarray(P, dtype=np.float64)
+            P = floats(P)
         except (TypeError, ValueError):
             raise InvalidModel("P must be a matrix of numbers with one row per (state, action) pair") from None
     if P.ndim != 2:  # type: ignore[attr-defined]
@@ -162,29 +164,39 @@ def transitions(P: object) -> sp.csr_array:
             f"P must have two dimensions [pairs, states]; found shape {P.shape}. "  # type: ignore[attr-defined]
             "For P[S, A, S] use MDP.from_dense; for one matrix per action use MDP.from_actions."
         )
-    if sp.issparse(P) and P.format == "csr":  # type: ignore[attr-defined]
-        columns_in_range(P.indices, P.shape[1])  # type: ignore[attr-defined]
+    if sp.issparse(P):
+        sound(P)
     matrix = sp.csr_array(P)
-    given = {id(matrix.data), id(matrix.indices), id(matrix.indptr)}
     if matrix.dtype != np.float64:
         matrix = matrix.astype(np.float64)
-        given = set()
     matrix = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy() if id(matrix.data) in given else matrix
+    if not matrix.has_canonical_format or not matrix.data.all():
+        if sp.issparse(P) and np.may_share_memory(matrix.data, P.data):  # type: ignore[attr-defined]
+            matrix = matrix.copy()  # tidying up works in place, and that memory is the user's
         matrix.sum_duplicates()
-        given = set()
-    if matrix.nnz and not matrix.data.all():
-        matrix = matrix.copy() if id(matrix.data) in given else matrix
         matrix.eliminate_zeros()
+    if matrix.indices.dtype != np.int32 and max(matrix.nnz, *matrix.shape) < 2**31:
+        narrow = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+        matrix = sp.csr_array(narrow, shape=matrix.shape)
     return matrix
 
 
-def columns_in_range(indices: IntArray, n_states: int) -> None:
-    """Every successor must be a state; SciPy alone would read past the end of the vector."""
-    if len(indices) and (indices.min() < 0 or indices.max() >= n_states):
-        bad = indices.min() if indices.min() < 0 else indices.max()
-        raise InvalidModel(f"P names a successor state {bad}, but states are numbered 0 to {n_states - 1}")
+def sound(P: Any) -> None:
+    """Refuse a sparse matrix of complex numbers or with indices out of range: SciPy alone would read past the end of arrays."""
+    if P.dtype.kind not in "biuf":
+        raise InvalidModel(f"P holds {P.dtype} numbers; probabilities are real")
+    if P.format == "csr" and len(P.indices) and (P.indices.min() < 0 or P.indices.max() >= P.shape[1]):
+        entry = int(np.flatnonzero((P.indices < 0) | (P.indices >= P.shape[1]))[0])
+        row = int(np.searchsorted(P.indptr, entry, side="right")) - 1
+        raise InvalidModel(
+            f"row {row} of P names the successor state {P.indices[entry]}, but states are numbered 0 to {P.shape[1] - 1}; "
+            "P needs one column per state"
+        )
+    if P.format in ("csr", "csc", "bsr"):
+        try:
+            P.check_format(full_check=True)
+        except ValueError as error:
+            raise InvalidModel(f"P is not a valid sparse matrix: {error}. Rebuild it from its entries.") from None
 
 
 def first_pairs(first: object, n_states: int, n_pairs: int) -> IntArray:
@@ -217,8 +229,8 @@ def first_pairs(first: object, n_states: int, n_pairs: int) -> IntArray:
 
 def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
     """Refuse what is not a probability row; return P (renormalised if off by rounding) and the largest |row sum - 1|."""
-    if P.nnz and not P.data.min() >= 0:  # also true for nan
-        entry = int(np.flatnonzero(~(P.data >= 0))[0])
+    if P.nnz and not (P.data.min() >= 0 and P.data.max() < np.inf):  # also true for nan
+        entry = int(np.flatnonzero(~((P.data >= 0) & (P.data < np.inf)))[0])
         row = int(np.searchsorted(P.indptr, entry, side="right")) - 1
         raise InvalidModel(
             f"P at {pairs.describe(row)} to state {P.indices[entry]} is {P.data[entry]:.12g}; "
@@ -248,7 +260,7 @@ def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
 def rewards(r: object, pairs: Pairs) -> FloatArray:
     """One finite reward per pair."""
     try:
-        array = np.ascontiguousarray(r, dtype=np.float64)
+        array = np.ascontiguousarray(floats(r))
     except (TypeError, ValueError):
         raise InvalidModel("r must be an array of numbers") from None
     if array.shape != (pairs.n_pairs,):
