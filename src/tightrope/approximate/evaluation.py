@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from tightrope.approximate import features as kinds
 from tightrope.approximate import walk
+from tightrope.approximate.oracles.fitted import backups
 from tightrope.approximate.oracles.known import at_least_zero
 from tightrope.approximate.oracles.lspi import lstd
 from tightrope.model import validate
@@ -38,12 +39,18 @@ class ExactValue:
 
 @dataclass(frozen=True)
 class MonteCarloValue:
-    """The mean of n walks from every state: unbiased, no model, no features; costs n·S/(1-γ) samples on average."""
+    """The mean of n walks from every state: no model, no features, noise of size 1/√n.
+
+    Walks are cut after `horizon` steps, by default when the discount has fallen to 1e-3; a call costs n·S·horizon samples.
+    """
 
     n: int = 10
+    horizon: int | None = None
 
     def __post_init__(self) -> None:
         validate.positive_integer(self.n, "n")
+        if self.horizon is not None:
+            validate.positive_integer(self.horizon, "horizon")
 
     def __call__(
         self,
@@ -56,11 +63,12 @@ class MonteCarloValue:
         live = np.flatnonzero(~problem.terminal)
         v = np.zeros(problem.n_states)
         choose = walk.choosing(pi)
+        horizon = self.horizon or backups(problem.gamma, 1e-3)
         width = max(1, walk.PIECE // self.n)
         for begin in range(0, len(live), width):
             states = live[begin : begin + width]
             rows = choose(np.repeat(states, self.n), rng)
-            v[states] = walk.returns(problem, rows, choose, rng).reshape(-1, self.n).mean(axis=1)
+            v[states] = walk.discounted(problem, rows, choose, horizon, rng).reshape(-1, self.n).mean(axis=1)
         return v
 
 

@@ -61,6 +61,11 @@ def starts(nu: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     return np.searchsorted(ends, rng.random(n) * ends[-1], side="right").astype(np.int64)
 
 
+def sums(index: IntArray, numbers: FloatArray, n: int) -> FloatArray:
+    """The sum of the numbers that share an index [n]."""
+    return np.bincount(index, weights=numbers, minlength=n).astype(np.float64, copy=False)
+
+
 def returns(problem: Problem, rows: IntArray, choose: Chooser, rng: np.random.Generator) -> FloatArray:
     """An unbiased sample of q^π at each of the given pairs [n], by one walk each."""
     total = np.zeros(len(rows))
@@ -69,6 +74,20 @@ def returns(problem: Problem, rows: IntArray, choose: Chooser, rng: np.random.Ge
         r, states = problem.sample(rows, rng)
         total[who] += r
         on = (rng.random(len(who)) < problem.gamma) & ~problem.terminal[states]
+        who, rows = who[on], choose(states[on], rng)
+    return total
+
+
+def discounted(problem: Problem, rows: IntArray, choose: Chooser, horizon: int, rng: np.random.Generator) -> FloatArray:
+    """The discounted reward of the first `horizon` steps from each of the given pairs [n]: a little biased, far less noisy."""
+    total = np.zeros(len(rows))
+    who: IntArray = np.arange(len(rows))
+    weight = 1.0
+    for _ in range(horizon):
+        r, states = problem.sample(rows, rng)
+        total[who] += weight * r
+        weight *= problem.gamma
+        on = ~problem.terminal[states]
         who, rows = who[on], choose(states[on], rng)
     return total
 
@@ -202,7 +221,7 @@ class _Gathered:
     def add(self, origins: IntArray, r: FloatArray, following: IntArray) -> None:
         n = self.shape[0]
         self.counts += np.bincount(origins, minlength=n)
-        self.total += np.bincount(origins, weights=r, minlength=n)
+        self.total += sums(origins, r, n)
         self.moves = self.moves + sp.csr_array((np.ones(len(origins)), (origins, following)), shape=self.shape)
 
     def empirical(self) -> Empirical:

@@ -131,7 +131,7 @@ def sampled_step(
     # a is uniform, so a return counts |A(s)| (π' - π)(a|s) times to be unbiased for Σ_a (π' - π) q; v takes out the noise of s
     advantage = float((pairs.counts[states] * change[rows] * (earned - v[states])).mean())
     tried = np.bincount(rows, minlength=pairs.n_pairs).astype(np.float64)
-    fresh = Pool(tried, np.bincount(rows, weights=earned, minlength=pairs.n_pairs))
+    fresh = Pool(tried, walk.sums(rows, earned, pairs.n_pairs))
     return Step(target, advantage, float((top - v)[known].max(initial=0.0))), fresh
 
 

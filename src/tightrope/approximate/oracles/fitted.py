@@ -60,7 +60,7 @@ class FittedQ:
         X = kinds.numbered(pairs) if given is None else _dense(kinds.of_pairs(given, pairs))
         P, r, known = batch.P[seen], batch.r[seen], X[seen]
         q = np.zeros(pairs.n_pairs)
-        for n in range(self.rounds or horizon(problem.gamma)):
+        for n in range(self.rounds or min(50, backups(problem.gamma, 0.01))):
             y = r + problem.gamma * (P @ np.where(problem.terminal, 0.0, best(q, pairs)[0]))
             model = _fresh(self.regressor, rng)
             _fit(model, known, y, often)
@@ -73,9 +73,9 @@ class FittedQ:
         return f"FittedQ({learner}, samples={self.samples}{rounds})"
 
 
-def horizon(g: float, rest: float = 0.01, most: int = 50) -> int:
-    """The number of backups after which what is still missing has shrunk to `rest`, at least 1 and at most `most`."""
-    return 1 if g == 0.0 else int(min(most, max(1, math.ceil(math.log(rest) / math.log(g)))))
+def backups(g: float, rest: float) -> int:
+    """The number of backups, at least 1, after which what is still missing has shrunk to `rest`."""
+    return 1 if g == 0.0 else max(1, math.ceil(math.log(rest) / math.log(g)))
 
 
 def _fresh(regressor: Any, rng: np.random.Generator) -> Any:

@@ -76,7 +76,7 @@ def natural_gradient(phi: sp.csr_array, pi: Policy, seen: walk.Steps) -> FloatAr
     """The least-squares fit of the rewards to go by compatible features, in standard deviations of the rewards to go."""
     pairs = pi.pairs
     tried = np.bincount(seen.rows, minlength=pairs.n_pairs)
-    q = np.bincount(seen.rows, weights=seen.to_go, minlength=pairs.n_pairs) / np.maximum(tried, 1)
+    q = walk.sums(seen.rows, seen.to_go, pairs.n_pairs) / np.maximum(tried, 1)
     visits = np.add.reduceat(tried, pairs.first[:-1])
     earned = np.add.reduceat(tried * q, pairs.first[:-1]) / np.maximum(visits, 1)
     advantage = np.where(tried > 0, q - np.repeat(earned, pairs.counts), 0.0)

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from tightrope.approximate.problem import Problem
     from tightrope.model.mdp import MDP
-    from tightrope.model.validate import FloatArray, IntArray
+    from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
 #: Deterministic search stops this close to δ.
 CLOSE = 0.99
 #: Single states that deterministic search tries to turn in the end.
 PATIENCE = 64
+#: Times deterministic search begins anew.
+RETRIES = 16
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,15 @@ def _search(
         return Policy.of_rows(model.pairs, rows)
     if not deterministic:
         return _mixed(model, rows, bad, int(order[turned]), delta, loss)
-    return _filled(model, rows, nu, delta, loss)
+    refused = np.zeros(model.n_pairs, dtype=bool)
+    found: list[tuple[float, Policy]] = []
+    for _ in range(RETRIES):
+        pi, spent, begun = _filled(model, rows, nu, delta, loss, refused.copy())
+        found.append((spent, pi))
+        if spent >= CLOSE * delta or begun is None:
+            break
+        refused[begun] = True  # begin with another pair next time: other gaps are left to fill
+    return max(found, key=lambda each: each[0])[1]
 
 
 def _longest(rows: IntArray, bad: IntArray, order: IntArray, model: MDP, delta: float, loss: Callable[[Policy], float]) -> int:
@@ -103,11 +113,21 @@ def _longest(rows: IntArray, bad: IntArray, order: IntArray, model: MDP, delta: 
     return yes
 
 
-def _filled(model: MDP, rows: IntArray, nu: FloatArray, delta: float, loss: Callable[[Policy], float]) -> Policy:
-    """Single states turned to any action, the one predicted to come closest to delta first, while the loss stays within delta."""
+def _filled(
+    model: MDP,
+    rows: IntArray,
+    nu: FloatArray,
+    delta: float,
+    loss: Callable[[Policy], float],
+    refused: BoolArray,
+) -> tuple[Policy, float, int | None]:
+    """Single states turned to any action, the one predicted to come closest first, while the loss stays within delta.
+
+    Returns the policy, its loss, and the pair it began with.
+    """
     pairs, pi = model.pairs, Policy.of_rows(model.pairs, rows)
     spent = loss(pi)
-    refused = np.zeros(model.n_pairs, dtype=bool)
+    begun = None
     for _ in range(PATIENCE):
         if spent >= CLOSE * delta:
             break
@@ -124,8 +144,9 @@ def _filled(model: MDP, rows: IntArray, nu: FloatArray, delta: float, loss: Call
         total = loss(trial)
         if total <= delta:
             pi, spent = trial, total
+            begun = row if begun is None else begun
         refused[row] = total > delta
-    return pi
+    return pi, spent, begun
 
 
 def _mixed(model: MDP, rows: IntArray, bad: IntArray, state: int, delta: float, loss: Callable[[Policy], float]) -> Policy:
