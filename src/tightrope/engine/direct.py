@@ -50,11 +50,11 @@ def _band(P: sp.csr_array, gamma: float, below: int, above: int):  # type: ignor
 
 
 def bandwidths(P: sp.csr_array) -> tuple[int, int]:
-    """How far below and above the diagonal P reaches; columns are sorted, so each row's ends tell."""
-    states = np.arange(P.shape[0])
-    below = int((states - P.indices[P.indptr[:-1]]).max())
-    above = int((P.indices[P.indptr[1:] - 1] - states).max())
-    return max(below, 0), max(above, 0)
+    """How far below and above the diagonal P reaches; columns are sorted, so the ends of each row that is not empty tell."""
+    rows = np.flatnonzero(np.diff(P.indptr))  # a transposed chain has empty rows
+    below = int((rows - P.indices[P.indptr[rows]]).max(initial=0))
+    above = int((P.indices[P.indptr[rows + 1] - 1] - rows).max(initial=0))
+    return below, above
 
 
 def factor_cost(P: sp.csr_array) -> float:
