@@ -14,11 +14,14 @@ from tightrope.theory.rates import (
     smaller_coefficient,
     value_span,
 )
+from tightrope.theory.sampled import sampled_c_star, sampled_C_star_kappa
 from tightrope.theory.soft import SoftUpdate, soft_rate, soft_update_is_safe
+from tightrope.theory.ties import EasiestOptimal, easiest_optimal
 
 __all__ = [
     "Bound",
     "Concentrability",
+    "EasiestOptimal",
     "Interval",
     "Lipschitz",
     "SmallerCoefficient",
@@ -26,12 +29,15 @@ __all__ = [
     "Statement",
     "concentrability",
     "contraction",
+    "easiest_optimal",
     "effective_horizon",
     "g",
     "iterations_needed",
     "kappa_api_bound",
     "kappa_psdp_bound",
     "lipschitz",
+    "sampled_C_star_kappa",
+    "sampled_c_star",
     "smaller_coefficient",
     "soft_rate",
     "soft_update_is_safe",
