@@ -21,13 +21,15 @@ def number_actions(
 ) -> tuple[IntArray | None, list[str] | None]:
     """Action numbers [L] (None: 0, 1, ... in every state) and names, from the name of each row, names[codes].
 
+    The code -1 marks the one row of a state without choices of its own; it gets the number 0.
     Names that are numbers are the action numbers. Otherwise every name gets one number such that numbers rise within each
     state. Where names repeat within a state, or states list them in contradicting orders, rows are numbered by position
     and the names are dropped, which is noted.
     """
-    used = np.unique(codes)
+    used = np.unique(codes[codes >= 0])
     if all(names[i].isdecimal() and len(names[i]) < 10 for i in used.tolist()):
-        numbers = np.array([int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names], dtype=np.int64)[codes]
+        numbers = np.array([int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names], dtype=np.int64)
+        numbers = np.where(codes < 0, 0, numbers[codes])
         if _rising(numbers, first):
             return numbers, None
     elif all(not names[i] for i in used.tolist()):
@@ -36,7 +38,7 @@ def number_actions(
     if order is not None:
         rank = np.full(len(names), -1, dtype=np.int64)
         rank[order] = np.arange(len(order))
-        numbers = rank[codes]
+        numbers = np.where(codes < 0, 0, rank[codes])
         if _rising(numbers, first):
             return numbers, [names[i] for i in order.tolist()]
     if notes is not None:
@@ -44,12 +46,13 @@ def number_actions(
     return None, None
 
 
-def row_names(mdp: MDP, path: object) -> list[str] | None:
+def row_names(mdp: MDP, path: object, *, spaces: bool = False) -> list[str] | None:
     """The name to write for each row, so that `number_actions` finds the same numbers again; None when none is needed."""
     pairs = mdp.pairs
     if pairs.action_names is not None:
         names = list(pairs.action_names)
-        plain = all(name and not any(mark.isspace() for mark in name) and not name.isdecimal() for name in names)
+        broken = str.isspace if not spaces else "\r\n".__contains__
+        plain = all(name == name.strip() != "" and not any(map(broken, name)) and not name.isdecimal() for name in names)
         if plain and len(set(names)) == len(names):
             ids, found = number_actions(names, pairs.actions, pairs.first)
             if ids is not None and found == names[: len(found or [])] and (ids == pairs.actions).all():
@@ -71,12 +74,13 @@ def _order(codes: IntArray, first: IntArray) -> IntArray | None:
     """A linear order of the names that agrees with the order of every state's rows; None if there is none."""
     within = np.ones(max(len(codes) - 1, 0), dtype=bool)
     within[first[1:-1] - 1] = False
-    n = int(codes.max()) + 1
+    n = int(codes.max(initial=-1)) + 1
     edges = np.unique(codes[:-1][within] * n + codes[1:][within])
     before, after = np.divmod(edges, n)
     waiting = np.bincount(after, minlength=n)
     begins = np.searchsorted(before, np.arange(n + 1))
     used, at = np.unique(codes, return_index=True)
+    used, at = used[used >= 0], at[used >= 0]
     ready = used[np.argsort(at)][::-1].tolist()
     ready = [code for code in ready if not waiting[code]]
     order: list[int] = []

@@ -153,8 +153,8 @@ class Body:
             notes.append(said if header.kind == "DTMC" else "the underlying MDP of a POMDP: observations are ignored")
         first = firsts(states, S)
         known = ["" if name == _UNNAMED else name for name in self.names.names]
-        codes = np.where(real, join["row_name"][kept] if self.rows else 0, len(known))
-        ids, action_names = number_actions([*known, ""], codes, first, notes)
+        codes = np.where(real, join["row_name"][kept] if self.rows else -1, -1)
+        ids, action_names = number_actions(known, codes, first, notes)
         labels = {name: np.unique(np.concatenate(found)) for name, found in self.labels.items()}
         start = initial(labels, "init", S)
         labels.pop("init", None)

@@ -94,9 +94,9 @@ def read(path: Path, wishes: Wishes) -> Reading:
         r = read_state_rewards(state_rewards, S)[all_states] + r
     choose_reward(path, wishes, ["reward"] if state_rewards is not None or beside is not None else [])
     first = firsts(all_states, S)
-    codes = np.full(len(all_states), len(rows.names), dtype=np.int64)
+    codes = np.full(len(all_states), -1, dtype=np.int64)
     codes[kept] = name
-    ids, action_names = number_actions([*rows.names, ""], codes, first, notes) if any(rows.names) else (None, None)
+    ids, action_names = number_actions(rows.names, codes, first, notes) if any(rows.names) else (None, None)
     labels = read_labels(path, S)
     start = initial(labels, "init", S)
     labels.pop("init", None)
@@ -172,7 +172,8 @@ def _transitions(path: Path) -> _Transitions:
     declared = tuple(map(int, header[1:]))
     if declared and declared[-1] != len(columns[0]):
         raise InvalidFile(f"{path} declares {declared[-1]} transitions but lists {len(columns[0])}; it is damaged or truncated")
-    return _Transitions(*columns, names.names, header[0] == "dtmc", declared)
+    source, choice, target, p, line, name = columns
+    return _Transitions(source, choice, target, p, line, name, names.names, header[0] == "dtmc", declared)
 
 
 def _header(tokens: Tokens) -> tuple[tuple[str, ...], Tokens]:

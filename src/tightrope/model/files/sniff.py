@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InvalidFile
-from tightrope.model.files import drn, npz, prism
+from tightrope.model.files import drn, npz, prism, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-WRITERS: dict[str, Any] = {".npz": npz, ".drn": drn, ".tra": prism}
+WRITERS: dict[str, Any] = {".npz": npz, ".drn": drn, ".tra": prism, ".csv": table}
 _SIZES = re.compile(r"(\d+\s+\d+(\s+\d+)?|mdp|dtmc|ctmc|ma)\s*$", re.IGNORECASE)
 
 
@@ -26,4 +26,6 @@ def module(path: Path) -> Any:
         return drn
     if _SIZES.match(first):
         return prism
+    if path.suffix.lower() in (".csv", ".tsv") or first.count(",") in (3, 4):
+        return table
     raise InvalidFile(f"{path} is not a model file of a known format")

@@ -163,6 +163,16 @@ class Tokens:
             raise self.fail(int(np.flatnonzero(~good)[0]), f"{what}, a whole number, expected")
         return numbers
 
+    def numbers(self) -> IntArray | None:
+        """The tokens as whole numbers below 10⁹, if they all are such and written without leading zeros."""
+        sizes = self.end - self.begin
+        if not len(self) or sizes.min() < 1 or sizes.max() > 9 or ((self.data[self.begin] == ord("0")) & (sizes > 1)).any():
+            return None
+        try:
+            return self.whole("")
+        except InvalidFile:
+            return None
+
     def _decimal(self, what: str) -> FloatArray:
         """The tokens as floats in one pass of C; the slow search for the bad one runs only when there is one."""
         if not len(self):
@@ -211,29 +221,45 @@ class Tokens:
 
     def words(self) -> tuple[IntArray, list[str]]:
         """The tokens as distinct texts in order of first appearance, and the text number of each token."""
-        lengths = self.end - self.begin
+        sizes = self.end - self.begin
         codes = np.empty(len(self), dtype=np.int64)
-        names: list[bytes] = []
-        seen: list[int] = []
-        for length in np.unique(lengths).tolist():
-            rows = np.flatnonzero(lengths == length)
-            if not length:
-                found, inverse, at = [b""], np.zeros(len(rows), dtype=np.int64), np.array([0])
-            else:
-                letters = self.data[self.begin[rows][:, None] + np.arange(length)]
-                keys = np.ascontiguousarray(letters).view(f"V{length}").ravel()
-                distinct, at, inverse = np.unique(keys, return_index=True, return_inverse=True)
-                found = [key.tobytes() for key in distinct]
-            codes[rows] = len(names) + inverse
-            names += found
-            seen += rows[at].tolist()
-        order = np.argsort(seen, kind="stable")
+        seen: list[Any] = []
+        for groups in np.unique(-(-sizes // 8)).tolist():
+            rows = np.flatnonzero(-(-sizes // 8) == groups)
+            at, inverse = _distinct(self._packed(rows, groups))
+            codes[rows] = sum(map(len, seen)) + inverse
+            seen.append(rows[at])
+        places = np.concatenate(seen) if seen else codes
+        order = np.argsort(places, kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
+        raw = (self.data[self.begin[i] : self.end[i]].tobytes() for i in places[order].tolist())
         try:
-            return rank[codes] if len(codes) else codes, [names[i].decode("utf-8") for i in order.tolist()]
+            return rank[codes] if len(codes) else codes, [name.decode("utf-8") for name in raw]
         except UnicodeDecodeError as error:
             raise InvalidFile(f"{self.path}: a name is not UTF-8 text ({error})") from None
+
+    def _packed(self, rows: IntArray, groups: int) -> Any:
+        """The given tokens, of at most 8 * groups bytes, as unsigned words [n, groups], zeros after the end."""
+        letters = np.zeros((len(rows), 8 * groups), dtype=np.uint8)
+        begin, end = self.begin[rows], self.end[rows]
+        for place in range(8 * groups):
+            at = begin + place
+            letters[:, place] = np.where(at < end, self.data[np.minimum(at, len(self.data) - 1)], 0)
+        return letters.view(np.uint64)
+
+
+def _distinct(words: Any) -> tuple[IntArray, IntArray]:
+    """The first row of each distinct row, and which of them every row equals: by hash, and exactly if hashes collide."""
+    if not words.shape[1]:
+        return np.array([0]), np.zeros(len(words), dtype=np.int64)
+    keys = words[:, 0].copy()
+    for column in range(1, words.shape[1]):
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) ^ (keys >> np.uint64(29)) ^ words[:, column]
+    _, at, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if words.shape[1] > 1 and not (words == words[at[inverse]]).all():
+        _, at, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return at, inverse.ravel()
 
 
 class Names:
