@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from scipy.sparse.linalg import LinearOperator
-
-from tightrope.engine import chain_flow, chain_value, optimal
+from tightrope.engine import chain_value, optimal
 from tightrope.model import validate
 from tightrope.operators.bellman import best, greedy_in, maximisers, pair_vector, q_of, state_vector, value
 
@@ -15,6 +12,7 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.model.validate import BoolArray, FloatArray
+    from tightrope.operators.discounting import Discounting
 
 
 def xi(gamma: float, kappa: float) -> float:
@@ -70,26 +68,12 @@ def H_kappa(mdp: MDP, pi: Policy, q: Any, q_kappa: Any, kappa: float) -> tuple[F
     return q_of(mdp, v), q_of(mdp, (1.0 - k) * v + k * w)
 
 
-class D_kappa(LinearOperator):  # type: ignore[misc]  # noqa: N801  (the paper's name)
+def D_kappa(mdp: MDP, pi: Policy, kappa: float) -> Discounting:
     """The stochastic matrix D_κ^π = (1-κγ)(I - κγ P^π)^-1 [S, S] as a linear operator; `toarray` forms it for small S."""
+    from tightrope.operators.discounting import Discounting  # noqa: PLC0415  (scipy.sparse.linalg costs 70 ms)
 
-    def __init__(self, mdp: MDP, pi: Policy, kappa: float) -> None:
-        k = validate.kappa(kappa)
-        self._P, _ = pi.induced(mdp)
-        self._discount = k * mdp.gamma
-        self._room = (1.0 - k) + k * (1.0 - mdp.gamma)
-        super().__init__(dtype=np.float64, shape=self._P.shape)
-
-    def _matvec(self, x: FloatArray) -> FloatArray:
-        return chain_value(self._P, self._room * np.ravel(x), self._discount)
-
-    def _rmatvec(self, x: FloatArray) -> FloatArray:
-        return chain_flow(self._P, self._room * np.ravel(x), self._discount)
-
-    def toarray(self) -> FloatArray:
-        """The dense matrix [S, S]."""
-        S = self.shape[0]
-        return self._room * np.linalg.inv(np.eye(S) - self._discount * self._P.toarray())
+    k = validate.kappa(kappa)
+    return Discounting(pi.induced(mdp)[0], k * mdp.gamma, (1.0 - k) + k * (1.0 - mdp.gamma))
 
 
 def _q_ahead(mdp: MDP, v: Any, kappa: float) -> FloatArray:
