@@ -5,6 +5,7 @@ An error names the place (state, action), what was found, what was expected and 
 
 from __future__ import annotations
 
+import inspect
 import operator
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,14 @@ BoolArray = npt.NDArray[np.bool_]
 ROUNDING = 1e-12
 #: Row sums this far from one are what printed files give; they are renormalised with a warning.
 PRINTED = 1e-5
+
+
+def users_line() -> int:
+    """The stacklevel with which a warning points at the caller's first line outside this package."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tightrope"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -250,7 +259,7 @@ def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
     warnings.warn(
         f"{count} of {P.shape[0]} rows of P did not sum to 1 (off by at most {off:.2g}); they were divided by their sums",
         RowsRenormalised,
-        stacklevel=4,
+        stacklevel=users_line(),
     )
     data = P.data / np.repeat(sums, np.diff(P.indptr))
     P = sp.csr_array((data, P.indices, P.indptr), shape=P.shape)
