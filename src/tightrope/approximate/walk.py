@@ -160,9 +160,9 @@ def _transitions(
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray, IntArray]]:
     """Exactly `samples` transitions in pieces (states, pairs, rewards, next states); walkers begin anew with probability 1-gamma.
 
-    There are so few walkers that each lives about eight horizons, lest the first steps weigh too much.
+    There are so few walkers that each lives about 32 horizons, lest the first steps weigh too much.
     """
-    n = min(samples, max(64, int(np.clip(samples * (1.0 - problem.gamma) / 8.0, 1, PIECE))))
+    n = min(samples, max(64, int(np.clip(samples * (1.0 - problem.gamma) / 32.0, 1, PIECE))))
     states = starts(nu, n, rng)
     parts: list[tuple[IntArray, IntArray, FloatArray, IntArray]] = []
     held, left = 0, samples
