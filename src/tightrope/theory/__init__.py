@@ -1,5 +1,6 @@
 """What the theorems promise, in numbers: rates, concentrability, bounds, and advice on kappa."""
 
+from tightrope.theory.advice import KappaCurve, best_kappa
 from tightrope.theory.bounds import Bound, Statement, kappa_api_bound, kappa_psdp_bound
 from tightrope.theory.concentrability import Concentrability, concentrability
 from tightrope.theory.interval import Interval
@@ -23,10 +24,12 @@ __all__ = [
     "Concentrability",
     "EasiestOptimal",
     "Interval",
+    "KappaCurve",
     "Lipschitz",
     "SmallerCoefficient",
     "SoftUpdate",
     "Statement",
+    "best_kappa",
     "concentrability",
     "contraction",
     "easiest_optimal",

@@ -146,6 +146,15 @@ def kappa_psdp_bound(
     return case.bound(coefficients.psdp_coefficient(case.kappa), repeated)
 
 
+def initial_loss(coefficients: Concentrability, V: float | None, pi0: Policy | None) -> float:
+    """The smallest known bound on v* - v^{π_0}: the one given, max(v* - v^{π_0}) itself, or what holds for every policy."""
+    mdp = coefficients.mdp
+    loss = rates.value_span(mdp) if V is None else rates.span(V)
+    if pi0 is None:
+        return loss
+    return min(loss, max(0.0, float((value(mdp, coefficients.pi_star) - value(mdp, pi0)).max())))
+
+
 @dataclass(frozen=True)
 class _Case:
     """What both theorems share: the numbers, checked, and how statements are assembled."""
@@ -173,10 +182,6 @@ class _Case:
         pi0: Policy | None,
     ) -> _Case:
         mdp = coefficients.mdp
-        any_policy = rates.value_span(mdp)
-        start = any_policy if V is None else rates.span(V)
-        if pi0 is not None:
-            start = min(start, float((value(mdp, coefficients.pi_star) - value(mdp, pi0)).max()))
         count = math.inf if k is None else validate.positive_integer(k, "k")
         return cls(
             algorithm,
@@ -185,8 +190,8 @@ class _Case:
             validate.kappa(kappa),
             rates.error(delta),
             count,
-            max(start, 0.0),
-            any_policy,
+            initial_loss(coefficients, V, pi0),
+            rates.value_span(mdp),
             mdp.reward_size,
         )
 
