@@ -13,6 +13,7 @@ from tightrope import kernels
 from tightrope.errors import InvalidArgument, InvalidModel
 from tightrope.kernels import unsigned
 from tightrope.model import validate
+from tightrope.model.gym import _size
 from tightrope.model.mdp import MDP
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
@@ -160,13 +161,13 @@ def gymnasium_source(env: Any, gamma: float) -> Source:
     inner = env.unwrapped
     if hasattr(inner, "P"):
         return ModelSource(MDP.from_gymnasium(env, gamma))
-    n, n_actions = (_discrete(space, what) for space, what in _spaces(env))
+    n, n_actions = _size(env, "observation_space"), _size(env, "action_space")
+    env.reset()
     if not hasattr(inner, "s"):
         raise InvalidModel(
             f"{type(inner).__name__} has neither a transition table P nor a settable state s, so it cannot be asked what "
             "follows an action in a given state. Record its transitions and learn from a Log instead."
         )
-    env.reset()
 
     def step(s: int, a: int, rng: np.random.Generator) -> tuple[float, int]:
         if s == n:
@@ -176,20 +177,6 @@ def gymnasium_source(env: Any, gamma: float) -> Source:
         return float(r), n if terminated else int(following)
 
     return Simulator(sizes(n + 1, n_actions), gamma, step, np.arange(n + 1) == n)
-
-
-def _spaces(env: Any) -> tuple[tuple[Any, str], tuple[Any, str]]:
-    return (env.observation_space, "observation"), (env.action_space, "action")
-
-
-def _discrete(space: Any, what: str) -> int:
-    """The size of a Discrete space that counts from 0, or an error that says which space was found."""
-    if type(space).__name__ != "Discrete" or int(space.start) != 0:
-        raise InvalidModel(
-            f"the environment's {what} space is {space}; a finite MDP needs Discrete(n) starting at 0. "
-            f"Wrap the environment so that {what}s are numbered, for example by rounding to a grid."
-        )
-    return int(space.n)
 
 
 def sizes(n_states: int, n_actions: int) -> Pairs:

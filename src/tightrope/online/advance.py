@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.sampler import Source
     from tightrope.model.validate import FloatArray
-    from tightrope.online.learner import Learner, OnlineState
+    from tightrope.online.learner import Learner
     from tightrope.online.run import Run
     from tightrope.online.schedule import StepSchedule
+    from tightrope.online.state import OnlineState
 
 #: Steps between two looks at the clock, at Ctrl-C and at the progress bar: about 30 ms either way.
 COMPILED, INTERPRETED = 1 << 17, 1 << 10

@@ -11,8 +11,9 @@ from tightrope import archive
 from tightrope.errors import InvalidArgument, MissingExtra
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
-from tightrope.online.learner import ExpectedSarsa, Learner, OnlineKappaPI, OnlineState, QLearning
+from tightrope.online.learner import ExpectedSarsa, Learner, OnlineKappaPI, QLearning
 from tightrope.online.schedule import StepSchedule
+from tightrope.online.state import OnlineState
 
 if TYPE_CHECKING:
     import os

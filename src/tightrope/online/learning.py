@@ -24,7 +24,7 @@ from tightrope.online.advance import Job, advancing
 from tightrope.online.learner import OnlineKappaPI
 from tightrope.online.log import Log
 from tightrope.online.run import Chance, Run, Runs, trace_of
-from tightrope.online.schedule import MayGetStuck, check_two_timescale
+from tightrope.online.timescales import MayGetStuck, check_two_timescale
 from tightrope.operators import value
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.sampler import Source
     from tightrope.model.validate import FloatArray
-    from tightrope.online.learner import Learner, OnlineState
+    from tightrope.online.learner import Learner
+    from tightrope.online.state import OnlineState
     from tightrope.progress import Bar
 
 #: Seconds between two checkpoints.
@@ -211,7 +212,7 @@ def _result(job: Job, run: Run, rows: list[dict[str, Any]], seconds: float, *, i
 
 def _points(steps: int) -> Any:
     """The steps at which runs are measured, the same for runs of every length."""
-    decades = np.arange(int(PER_DECADE * np.log10(max(steps, 1))) + 1) / PER_DECADE
+    decades = np.arange(int(PER_DECADE * np.log10(max(steps, 1))) + 2) / PER_DECADE
     points = np.unique(np.round(10.0**decades).astype(np.int64))
     return points[points <= steps]
 
