@@ -24,7 +24,9 @@ def demo(
     from tightrope.views import style
     from tightrope.views.tour import write_tour
 
-    style.matplotlib()  # refuse before computing, not after
+    # What can go wrong for want of a library or a folder goes wrong before the work, not after it.
+    style.matplotlib()
+    output.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     with progress.bar("the tour", 1.0) as bar:
         found = tour(quick=quick, advance=lambda amount, name: bar.advance(0.75 * amount, name))
