@@ -67,7 +67,7 @@ class Policy:
             raise InvalidPolicy(f"the weights of {pairs.state(s)} sum to {sums[s]:.12g}; they must sum to 1")
         if off.max() > validate.ROUNDING:
             array = array / np.repeat(sums, pairs.counts)
-        return cls(pairs, None, frozen(np.ascontiguousarray(array)))
+        return cls(pairs, None, frozen(np.array(array)))  # a copy: the user's array may change
 
     @classmethod
     def uniform(cls, mdp: MDP) -> Policy:
