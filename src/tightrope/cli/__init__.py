@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -38,5 +40,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a character that the terminal cannot show becomes a question mark, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

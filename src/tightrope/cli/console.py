@@ -56,6 +56,8 @@ class Commands(TyperGroup):
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError as error:
+            fail(f"not enough memory for this model ({error})" if str(error) else "not enough memory for this model")
         except KeyboardInterrupt:
             say("interrupted", "before there was a result")
             raise typer.Exit(Exit.INTERRUPTED) from None
