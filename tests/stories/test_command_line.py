@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tightrope.cli import app, solve
+from tightrope.cli import app, console
 from tightrope.errors import RowsRenormalised
 from tightrope.model.files import read
 from tightrope.planning import kappa_pi
@@ -159,7 +159,7 @@ def test_a_warning_is_one_line_on_stderr(monkeypatch, tmp_path):
     def warn(*_):
         warnings.warn("rows were\n divided", RowsRenormalised, stacklevel=1)
 
-    monkeypatch.setattr(solve, "_check_output", warn)
+    monkeypatch.setattr(console, "check_output", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         result = run("solve", str(path), "-o", str(tmp_path / "s.npz"))

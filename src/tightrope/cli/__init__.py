@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import console, demo, problems, solve
+from tightrope.cli import bounds, console, demo, problems, solve
 
 app = typer.Typer(
     name="tightrope",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(solve.solve)
 app.command()(problems.problems)
+app.command()(bounds.bounds)
 app.command()(demo.demo)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from tightrope.errors import TightropeError
+from tightrope.errors import InvalidArgument, TightropeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rich.console import Console
     from typer import Context
@@ -75,6 +76,14 @@ def say(kind: str, message: str) -> None:
 
     colour = {"error": "bold red", "warning": "yellow"}.get(kind, "bold")
     err().print(Text.assemble((f"{kind}: ", colour), " ".join(message.split())), soft_wrap=True)
+
+
+def check_output(path: Path, endings: tuple[str, ...], rule: str) -> None:
+    """Refuse a name that cannot be written before hours are spent on what would be written."""
+    if path.suffix.lower() not in endings:
+        raise InvalidArgument(f"-o {path}: {rule}")
+    if not path.parent.is_dir():
+        raise InvalidArgument(f"-o {path}: there is no folder {path.parent}")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

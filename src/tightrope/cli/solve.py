@@ -76,7 +76,7 @@ def solve(
     from tightrope.solution import Status
 
     if output is not None:
-        _check_output(output)
+        console.check_output(output, (".npz", ".csv", ".json"), "a solution is saved as .npz, a policy as .csv or .json")
     chosen = _algorithm(algorithm, {"kappa": kappa, "h": h, "lam": lam, "m": m})
     found = find(model, gamma, reward, costs=costs)
     with console.live(tol) as on_iteration:
@@ -134,14 +134,6 @@ def _named_by(given: set[str]) -> Algorithm:
     if len(given) > 1:
         raise InvalidArgument(f"give one of {', '.join(f'--{key}' for key in sorted(given))}: each names another algorithm")
     return names[given.pop()] if given else Algorithm.AUTO
-
-
-def _check_output(path: Path) -> None:
-    """Refuse a name that cannot be written before hours are spent on what would be written."""
-    if path.suffix.lower() not in {".npz", ".csv", ".json"}:
-        raise InvalidArgument(f"-o {path}: a solution is saved as .npz, a policy as .csv or .json")
-    if not path.parent.is_dir():
-        raise InvalidArgument(f"-o {path}: there is no folder {path.parent}")
 
 
 def _save(solution: Solution, path: Path) -> None:
