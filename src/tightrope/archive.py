@@ -7,6 +7,7 @@ the zip format, which every read compares. Any `numpy.load` can open the files t
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import mmap
 import os
@@ -109,6 +110,23 @@ def read_arrays(path: str | os.PathLike[str], what: str = "a NumPy .npz file", *
         raise InvalidFile(f"{path} is not {what} ({error}); it may be damaged or of another kind") from None
     except (NotImplementedError, RuntimeError, SyntaxError, MemoryError, OverflowError, RecursionError) as error:
         raise InvalidFile(f"{path} is not {what} ({type(error).__name__}: {error}); it may be damaged") from None
+
+
+def inflate(path: str | os.PathLike[str], packed: bytes, unpacker: Any) -> bytes:
+    """What `packed` expands to with a decompressor of zlib or lzma, as long as that is no bomb."""
+    parts, total, rest = [], 0, packed
+    try:
+        while not unpacker.eof:
+            part = unpacker.decompress(rest, _CHUNK)
+            rest = getattr(unpacker, "unconsumed_tail", b"")
+            if not part and not rest and getattr(unpacker, "needs_input", True):
+                break
+            total += len(part)
+            _refuse_bomb(path, total)
+            parts.append(part)
+    except (zlib.error, lzma.LZMAError, EOFError, MemoryError) as error:
+        raise InvalidFile(f"{path} does not decompress ({error}); it is damaged") from None
+    return b"".join(parts)
 
 
 def _refuse_bomb(path: str | os.PathLike[str], expanded: int) -> None:

@@ -27,6 +27,8 @@ def number_actions(
     and the names are dropped, which is noted.
     """
     used = np.unique(codes[codes >= 0])
+    if not len(used):
+        return None, None
     if all(names[i].isdecimal() and len(names[i]) < 10 for i in used.tolist()):
         numbers = np.array([int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names], dtype=np.int64)
         numbers = np.where(codes < 0, 0, numbers[codes])

@@ -175,8 +175,21 @@ def one_line(path: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def expected(P: Any, given: FloatArray) -> FloatArray:
     """Σ p r over each row of P, where `given` [nnz] holds r; the common value itself where all are equal."""
-    if not len(given):
-        return np.zeros(P.shape[0])
-    begins = P.indptr[:-1]
-    low, high = np.minimum.reduceat(given, begins), np.maximum.reduceat(given, begins)
-    return np.where(low == high, low, np.add.reduceat(P.data * given, begins))
+    r, full = np.zeros(P.shape[0]), np.flatnonzero(np.diff(P.indptr))
+    if len(full):
+        begins = P.indptr[:-1][full]
+        low, high = np.minimum.reduceat(given, begins), np.maximum.reduceat(given, begins)
+        r[full] = np.where(low == high, low, np.add.reduceat(P.data * given, begins))
+    return r
+
+
+def rectangular(mdp: MDP, path: object) -> int:
+    """The number of actions, where every state offers every one; formats that know nothing else call this."""
+    A = mdp.pairs.n_actions
+    if mdp.pairs.ids is not None or mdp.n_pairs != mdp.n_states * A:
+        s = int(mdp.pairs.counts.argmin())
+        raise InvalidArgument(
+            f"{path} cannot hold this model: its format gives every state the same actions, but {mdp.pairs.state(s)} offers "
+            f"{mdp.pairs.counts[s]} of {A}. Write .npz, .drn, .tra, .umb or .csv instead."
+        )
+    return A

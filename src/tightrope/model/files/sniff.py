@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InvalidFile
-from tightrope.model.files import drn, npz, prism, table
+from tightrope.model.files import cassandra, drn, mdptoolbox, npz, petsc, prism, table, umb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-WRITERS: dict[str, Any] = {".npz": npz, ".drn": drn, ".tra": prism, ".csv": table}
-_SIZES = re.compile(r"(\d+\s+\d+(\s+\d+)?|mdp|dtmc|ctmc|ma)\s*$", re.IGNORECASE)
+#: The formats that are written, by extension.
+WRITERS: dict[str, Any] = {
+    ".npz": npz,
+    ".drn": drn,
+    ".tra": prism,
+    ".umb": umb,
+    ".csv": table,
+    ".mdp": cassandra,
+    ".pomdp": cassandra,
+    ".mat": mdptoolbox,
+    ".bin": petsc,
+}
+_PETSC = petsc.MATRIX.to_bytes(4, "big")
+_BINARY: list[tuple[Callable[[bytes], bool], Any]] = [
+    (lambda head: head.startswith(b"MATLAB"), mdptoolbox),
+    (lambda head: head[:4] == _PETSC or head[:8] == bytes(4) + _PETSC, petsc),
+    (lambda head: head[:3] == b"\x1f\x8b\x08" or head[:6] == b"\xfd7zXZ\0" or head[257:262] == b"ustar", umb),
+]
+_TEXT = [
+    (re.compile(r"^@(type|value_type|nr_states|reward_models|parameters)\b", re.MULTILINE), drn),
+    (re.compile(r"\s*(\d+\s+\d+([ \t]+\d+)?|mdp|dtmc|ctmc|ma)[ \t\r]*(\n|$)", re.IGNORECASE), prism),
+    (re.compile(r"^\s*(discount|values|states|actions|observations)\s*:", re.MULTILINE), cassandra),
+    (re.compile(r"(#[^\n]*\n|\s)*[^\n,]*(,[^\n,]*){3,4}\n"), table),
+]
 
 
 def module(path: Path) -> Any:
@@ -20,12 +44,23 @@ def module(path: Path) -> Any:
     with path.open("rb") as file:
         head = file.read(4096)
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        return npz
-    first = next((line for line in head.decode("utf-8", "replace").splitlines() if line.strip()), "")
-    if re.search(r"^@(type|nr_states|reward_models|parameters)", head.decode("utf-8", "replace"), re.MULTILINE):
-        return drn
-    if _SIZES.match(first):
-        return prism
-    if path.suffix.lower() in (".csv", ".tsv") or first.count(",") in (3, 4):
-        return table
-    raise InvalidFile(f"{path} is not a model file of a known format")
+        return npz if _is_ours(path) else mdptoolbox
+    found: Any = next((reader for fits, reader in _BINARY if fits(head)), None)
+    if found is None:
+        words = head.decode("utf-8", "replace")
+        found = next((reader for form, reader in _TEXT if form.search(words) and "\0" not in words), None)
+    if found is table or found is None:
+        found = {".tsv": table, ".txt": None}.get(path.suffix.lower(), WRITERS.get(path.suffix.lower(), found))
+    if found is None:
+        known = ", ".join(sorted(WRITERS))
+        raise InvalidFile(f"{path} is in none of the known formats ({known}), going by its first bytes and its extension")
+    return found
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a zip file holds the header of our own archives; a damaged one is for our reader to report."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return "tightrope.json.npy" in file.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return True
