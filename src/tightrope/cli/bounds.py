@@ -131,8 +131,6 @@ def _coefficients(found: Concentrability) -> dict[str, Interval]:
 def _print(
     found: Concentrability, curves: list[KappaCurve], at: list[Bound], names: tuple[str, str], output: Path | None
 ) -> None:
-    from rich.table import Table
-
     to = console.out()
     rows = {"model": repr(found.mdp), "mu, nu": f"{names[0]}, {names[1]}"}
     rows |= {name: str(interval) for name, interval in _coefficients(found).items()}
@@ -142,31 +140,36 @@ def _print(
     if not found.complete:
         rows["note"] = "stopped early: the intervals are wider than asked for"
     to.print(console.table(rows))
+    to.print()
     if at:
-        to.print()
         for bound in at:
             to.print(str(bound), soft_wrap=True)
             for statement in bound.statements:
                 to.print(f"  {_number(statement.total.upper):>10}  {statement.name}", soft_wrap=True)
     else:
-        grid = Table(box=None, padding=(0, 2), header_style="bold")
-        columns = ("kappa", "delta", *(part for c in curves for part in (c.best.algorithm, "error", "start", "by")))
-        for column in columns:
-            grid.add_column(column, justify="left" if column == "by" else "right")
-        shown = [i for i, kappa in enumerate(curves[0].kappas) if kappa in ROWS or len(curves[0].bounds) <= len(ROWS)]
-        for i in shown:
-            cells = [f"{curves[0].kappas[i]:g}", f"{curves[0].deltas[i]:g}"]
-            for curve in curves:
-                best = curve.bounds[i].best
-                cells += [_number(curve.values[i]), _number(best.error.upper), _number(best.start), _short(best.name)]
-            grid.add_row(*cells)
-        to.print()
-        to.print(grid)
+        to.print(_table(curves))
     to.print()
     for curve in curves:
         to.print(str(curve), soft_wrap=True)
     if output is not None:
         to.print(f"\nsaved {output}", soft_wrap=True)
+
+
+def _table(curves: list[KappaCurve]) -> Any:
+    """Both bounds side by side, their two parts and the statement each comes from."""
+    from rich.table import Table
+
+    grid = Table(box=None, padding=(0, 2), header_style="bold")
+    for column in ("kappa", "delta", *(part for c in curves for part in (c.best.algorithm, "error", "start", "by"))):
+        grid.add_column(column, justify="left" if column == "by" else "right")
+    for i, kappa in enumerate(curves[0].kappas):
+        if kappa in ROWS or len(curves[0].bounds) <= len(ROWS):
+            cells = [f"{kappa:g}", f"{curves[0].deltas[i]:g}"]
+            for curve in curves:
+                best = curve.bounds[i].best
+                cells += [_number(curve.values[i]), _number(best.error.upper), _number(best.start), _short(best.name)]
+            grid.add_row(*cells)
+    return grid
 
 
 def _short(name: str) -> str:

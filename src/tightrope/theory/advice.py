@@ -84,9 +84,10 @@ class KappaCurve:
     def __str__(self) -> str:
         values = self.values
         if np.ptp(values) <= 1e-9 * abs(values).max():
-            return f"The bound is {self.value:.6g} at every kappa: it gives no advice here."
+            return f"{self.best.algorithm}: the bound is {self.value:.6g} at every kappa compared, so it gives no advice here."
         place = "an end point of the range" if self.at_end else "inside the range"
         first, last = self.bounds[0], self.bounds[-1]
+        others = " and ".join(f"{b.value:.6g} at kappa = {b.kappa:g}" for b in (first, last) if b.kappa != self.kappa)
         reason = ""
         if self.at_end and np.ptp(self.deltas) == 0.0 and self.kappa == last.kappa and self.budget is None:
             reason = (
@@ -95,8 +96,8 @@ class KappaCurve:
         cost = "" if self.budget is None else f" at equal cost {self.budget:g} ({self.best.k:g} iterations there)"
         left_out = f" {len(self.exhausted)} values of kappa cost more than the whole budget." if self.exhausted else ""
         return (
-            f"{self.best.algorithm}: the bound is smallest at kappa = {self.kappa:g}, {place}{cost}: {self.value:.6g}, against "
-            f"{first.value:.6g} at kappa = {first.kappa:g} and {last.value:.6g} at kappa = {last.kappa:g}.{reason}{left_out}"
+            f"{self.best.algorithm}: the bound is smallest at kappa = {self.kappa:g}, {place}{cost}: {self.value:.6g}, "
+            f"against {others}.{reason}{left_out}"
         )
 
 

@@ -47,8 +47,9 @@ class Bound:
 
     @property
     def best(self) -> Statement:
-        """The statement with the smallest guarantee; the first one when all are infinite."""
-        return min(self.statements, key=lambda statement: statement.total.upper)
+        """The statement with the smallest guarantee; the first of those that differ by rounding only."""
+        least = min(statement.total.upper for statement in self.statements)
+        return next(statement for statement in self.statements if statement.total.upper <= least * (1.0 + 1e-12))
 
     @property
     def value(self) -> float:
