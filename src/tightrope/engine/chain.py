@@ -1,4 +1,4 @@
-"""The value of one Markov chain, v = r + γ P v: by sweeps while they converge fast, by factorisation where that is cheaper."""
+"""The value of one Markov chain, v = r + γ P v: by whatever this chain turns out to be made for."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def chain_value(
         return solve_chain(P, r, gamma)
     v = np.array(r if guess is None else guess)
     out = np.empty_like(v)
-    arrays = (unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma)
+    arrays = (unsigned(P.indptr), unsigned(P.indices), P.data)
     reach = gamma / (1.0 - gamma)
-    before, cost = np.inf, -1.0
+    before, cost, split = np.inf, -1.0, None
     while True:
-        low, high = sweep_into(arrays, v, out, LOOK)
+        # A few plain sweeps measure the error (its span bounds it, whatever the constant part) and reduce it.
+        _, low, high = kernels.policy_sweeps(*arrays, r, gamma, v, out, LOOK, 0.0)
         watch.backups += LOOK * S
         span = (high - low) * reach
         target = max(2.0 * goal, 8.0 * EPS * float(np.abs(v).max()) / (1.0 - gamma))
@@ -58,15 +59,27 @@ def chain_value(
             if cost < remaining * P.nnz:
                 watch.backups += S
                 return solve_chain(P, r, gamma)
+            # Too large to factorise: Gauss-Seidel both ways carries values along the whole chain in one sweep.
+            split = _split(P, r, gamma) if split is None else split
+            sweeps, _ = kernels.split_gauss_seidel(*split, v, 2 * LOOK, 0.0)
+            watch.backups += sweeps * S
+
+
+def _split(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[object, ...]:
+    """The chain solved for the chance of staying put."""
+    indptr, indices, data, shaped = np.empty_like(P.indptr), np.empty_like(P.indices), np.empty_like(P.data), np.empty_like(r)
+    chain = (unsigned(P.indptr), unsigned(P.indices), P.data, r, np.arange(len(r), dtype=np.uint32))
+    kernels.extract_split(*chain, gamma, unsigned(indptr), unsigned(indices), data, shaped)
+    return unsigned(indptr), unsigned(indices), data, shaped
 
 
 def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:
     """The solution of x = mass + γ Pᵀ x: discounted visits of a chain that starts with `mass`, as exactly as floats allow."""
-    if len(mass) <= SMALL:
-        return solve_chain(sp.csr_array(P.T), mass, gamma)
     backwards = sp.csr_array(P.T)
+    if len(mass) <= SMALL:
+        return solve_chain(backwards, mass, gamma)
     x, moving = np.array(mass), np.array(mass)
-    while float(np.abs(moving).sum()) > EPS * max(float(np.abs(x).sum()), EPS) * (1.0 - gamma):
+    while float(np.abs(moving).sum()) > EPS * float(np.abs(x).sum()) * (1.0 - gamma):
         moving = gamma * (backwards @ moving)
         x += moving
     return x
@@ -75,17 +88,6 @@ def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:
 def sweep_chain(P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
     """(T^π)^m v: m backups of a chain."""
     v = v.copy()
-    sweep_into((unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma), v, np.empty_like(v), m)
+    kernels.policy_sweeps(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, v, np.empty_like(v), m, -1.0)
     monitor.backups += m * len(v)
     return v
-
-
-def sweep_into(arrays: tuple[object, ...], v: FloatArray, out: FloatArray, m: int) -> tuple[float, float]:
-    """m sweeps, the result in v; returns the smallest and largest change of the last one."""
-    low = high = 0.0
-    for i in range(m):
-        here, there = (v, out) if i % 2 == 0 else (out, v)
-        low, high = kernels.policy_backup(*arrays, here, there)
-    if m % 2:
-        v[:] = out
-    return low, high

@@ -1,16 +1,14 @@
-"""The fastest certified way to the optimum of one MDP."""
+"""The fastest certified way to the optimum of one MDP: inexact policy iteration that watches itself and changes method."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tightrope.engine.certificate import Certificate, certify
-from tightrope.engine.chain import chain_value
+from tightrope.engine.choice import NAMES, Choice
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.sweep import Sweeper
+from tightrope.engine.workspace import Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -35,18 +33,24 @@ class Optimum:
 def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None) -> Optimum:
     """An optimal policy with a certified relative gap of tol (0: as small as floats allow); a monitor brings its own limits."""
     watch = monitor or Monitor(Limits(tol))
-    v = np.zeros(mdp.n_states) if v0 is None else np.array(v0, dtype=np.float64)
-    sweeper = Sweeper(mdp)
-    status = None
+    work = Workspace(mdp, v0)
+    choice = Choice(work)
+    status: Status | None = None
+    method, cost, before = None, 0.0, 0.0
     try:
         while True:
-            u, rows, low, high = sweeper.backup(v)
-            watch.backups += mdp.n_pairs
-            found = certify(mdp, u, low, high)
-            status = watch.record(found, rows, max(abs(low), abs(high)))
+            work.look()
+            watch.backups += work.take_backups()
+            found = certify(mdp, work.u, work.low, work.high)
+            status = watch.record(found, work.rows, work.largest)
             if status is not None:
                 break
-            v = chain_value(mdp.P[rows], mdp.r[rows], mdp.gamma, u, 0.05 * max(found.gap, 4.0 * found.floor), watch)
+            need = max(watch.limits.goal(found), 2.0 * found.floor) / found.gap
+            if method is not None:
+                choice.learn(method, cost, found.gap / before, need)
+            method, before = choice.next(), found.gap
+            watch.note(NAMES[method])
+            cost = method(work, need)
     except KeyboardInterrupt:
         if watch.best is None:
             raise

@@ -1,33 +1,45 @@
-"""Kernels on one thread."""
+"""Sweeps on one thread.
+
+Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
+wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
+so that results do not depend on how states are split over threads. That inner loop is written out in every kernel: as a
+function of its own it would count references to three arrays on every row, which made a sweep ten times slower.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
+
+ONE = uint64(1)
+TWO = uint64(2)
 
 
 @njit(cache=True, nogil=True)
 def backup(indptr, indices, data, r, first, gamma, v, out, rows):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v."""
     low, high = np.inf, -np.inf
-    k = indptr[0]
-    for s in range(len(first) - 1):
+    l = uint64(first[0])
+    k = uint64(indptr[l])
+    for s in range(uint64(len(first) - 1)):
         best = -np.inf
-        chosen = first[s]
-        for l in range(first[s], first[s + 1]):
-            end = indptr[l + 1]
+        chosen = l
+        stop = uint64(first[s + ONE])
+        while l < stop:
+            end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            while k + 1 < end:
+            while k + ONE < end:
                 even += data[k] * v[indices[k]]
-                odd += data[k + 1] * v[indices[k + 1]]
-                k += 2
+                odd += data[k + ONE] * v[indices[k + ONE]]
+                k += TWO
             if k < end:
                 even += data[k] * v[indices[k]]
-                k += 1
+                k += ONE
             q = r[l] + gamma * (even + odd)
             if q > best:
                 best = q
                 chosen = l
+            l += ONE
         change = best - v[s]
         low = min(low, change)
         high = max(high, change)
@@ -37,35 +49,138 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows):
 
 
 @njit(cache=True, nogil=True)
-def policy_backup(indptr, indices, data, r, gamma, v, out):
-    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v."""
-    low, high = np.inf, -np.inf
-    k = indptr[0]
-    for s in range(len(r)):
-        end = indptr[s + 1]
-        even, odd = 0.0, 0.0
-        while k + 1 < end:
-            even += data[k] * v[indices[k]]
-            odd += data[k + 1] * v[indices[k + 1]]
-            k += 2
-        if k < end:
-            even += data[k] * v[indices[k]]
-            k += 1
-        q = r[s] + gamma * (even + odd)
-        change = q - v[s]
-        low = min(low, change)
-        high = max(high, change)
-        out[s] = q
-    return low, high
+def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
+    """Up to `most` backups of a chain, fewer once the span of the change is <= target; the result is in v, `out` is scratch.
+
+    Returns the number of sweeps and the smallest and largest change of the last one.
+    """
+    low, high = -np.inf, np.inf
+    n = 0
+    while n < most and high - low > target:
+        low, high = np.inf, -np.inf
+        k = uint64(indptr[0])
+        for s in range(uint64(len(r))):
+            end = uint64(indptr[s + ONE])
+            even, odd = 0.0, 0.0
+            while k + ONE < end:
+                even += data[k] * v[indices[k]]
+                odd += data[k + ONE] * v[indices[k + ONE]]
+                k += TWO
+            if k < end:
+                even += data[k] * v[indices[k]]
+                k += ONE
+            q = r[s] + gamma * (even + odd)
+            change = q - v[s]
+            low = min(low, change)
+            high = max(high, change)
+            out[s] = q
+        v, out = out, v
+        n += 1
+    if n % 2:
+        out[:] = v
+    return n, low, high
+
+
+@njit(cache=True, nogil=True)
+def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards):
+    """One Bellman sweep in place, in state order or against it; returns the largest change.
+
+    Every state sees the new values of the states before it, and the chance of staying put is solved for:
+    v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
+    """
+    S = uint64(len(first) - 1)
+    largest = 0.0
+    for i in range(S):
+        s = S - ONE - i if backwards else i
+        best = -np.inf
+        chosen = uint64(first[s])
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            total, stay = 0.0, 0.0
+            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+                if indices[k] == s:
+                    stay = data[k]
+                else:
+                    total += data[k] * v[indices[k]]
+            q = r[l] + gamma * total
+            if stay > 0.0:
+                q /= 1.0 - gamma * stay
+            if q > best:
+                best = q
+                chosen = l
+        largest = max(largest, abs(best - v[s]))
+        v[s] = best
+        rows[s] = chosen
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r):
+    """The rows of P and r that a policy uses, copied together."""
+    at = uint64(0)
+    to_indptr[0] = 0
+    for s in range(uint64(len(rows))):
+        l = uint64(rows[s])
+        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+            to_indices[at] = indices[k]
+            to_data[at] = data[k]
+            at += ONE
+        to_r[s] = r[l]
+        to_indptr[s + ONE] = at
+
+
+@njit(cache=True, nogil=True)
+def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r):
+    """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'."""
+    at = uint64(0)
+    to_indptr[0] = 0
+    for s in range(uint64(len(rows))):
+        l = uint64(rows[s])
+        begin = at
+        stay = 0.0
+        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+            if indices[k] == s:
+                stay = data[k]
+            else:
+                to_indices[at] = indices[k]
+                to_data[at] = gamma * data[k]
+                at += ONE
+        scale = 1.0 / (1.0 - gamma * stay)
+        if stay > 0.0:
+            for k in range(begin, at):
+                to_data[k] *= scale
+        to_r[s] = r[l] * scale
+        to_indptr[s + ONE] = at
+
+
+@njit(cache=True, nogil=True)
+def split_gauss_seidel(indptr, indices, data, r, v, most, target):
+    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, forwards and backwards in turn, until no change exceeds target.
+
+    Returns the number of sweeps and the largest change of the last one.
+    """
+    S = uint64(len(r))
+    n = 0
+    largest = np.inf
+    while n < most and largest > target:
+        largest = 0.0
+        for i in range(S):
+            s = S - ONE - i if n % 2 else i
+            total = r[s]
+            for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
+                total += data[k] * v[indices[k]]
+            largest = max(largest, abs(total - v[s]))
+            v[s] = total
+        n += 1
+    return n, largest
 
 
 @njit(cache=True, nogil=True)
 def best_pairs(q, first, out, rows):
     """The maximum of q over each state's pairs and the lowest pair that attains it."""
-    for s in range(len(first) - 1):
+    for s in range(uint64(len(first) - 1)):
         best = -np.inf
-        chosen = first[s]
-        for l in range(first[s], first[s + 1]):
+        chosen = uint64(first[s])
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
             if q[l] > best:
                 best = q[l]
                 chosen = l

@@ -1,0 +1,118 @@
+"""The arrays one solve works in: allocated once, used by every method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from tightrope import kernels
+from tightrope.engine.direct import factor_cost
+from tightrope.kernels import unsigned
+
+if TYPE_CHECKING:
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+
+
+class Workspace:
+    """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
+
+    def __init__(self, mdp: MDP, v0: FloatArray | None) -> None:
+        P, S = mdp.P, mdp.n_states
+        self.S, self.gamma = S, mdp.gamma
+        self.nnz = P.nnz
+        self.actions = mdp.n_pairs / S
+        self._pairs = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r)
+        self._first = unsigned(mdp.first)
+        self._P = P
+        # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
+        self.v = np.full(S, mdp.reward_range[0] / (1.0 - mdp.gamma)) if v0 is None else np.array(v0, dtype=np.float64)
+        self.u = np.empty(S)
+        self.rows = np.empty(S, dtype=mdp.first.dtype)
+        self.low = self.high = 0.0
+        #: By how much a sweep of the chain shrinks the span, as last seen.
+        self.mixing = 1.0
+        self.backups = 0
+        self.backwards = True
+        #: Whether values have spread through the model, so that the greedy policy means something.
+        self.spread = v0 is not None
+        self._factor_cost: float | None = None
+        self._chain: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    @property
+    def span(self) -> float:
+        """max(T v - v) - min(T v - v)."""
+        return self.high - self.low
+
+    @property
+    def largest(self) -> float:
+        """max |T v - v|."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def chain_nnz(self) -> float:
+        """About how many transitions the chain of a policy has."""
+        return self.nnz / self.actions
+
+    def look(self) -> None:
+        """Back v up once: u, the greedy pairs and the range of the change."""
+        self.low, self.high = kernels.backup(*self._pairs, self._first, self.gamma, self.v, self.u, unsigned(self.rows))
+        self.backups += len(self._pairs[3])
+
+    def bellman_gauss_seidel(self) -> float:
+        """One Bellman sweep of v in place, the other way round than the last one; returns the largest change."""
+        rows = unsigned(self.rows)
+        change = kernels.gauss_seidel(*self._pairs, self._first, self.gamma, self.v, rows, self.backwards)
+        self.backwards = not self.backwards
+        self.backups += len(self._pairs[3])
+        return float(change)
+
+    def extract(self) -> None:
+        """Copy the greedy policy's rows together."""
+        kernels.extract(*self._pairs, unsigned(self.rows), *self._buffers())
+
+    def policy_sweeps(self, most: int, target: float) -> int:
+        """Sweeps of v along the extracted chain until the span is <= target; returns how many. u is scratch."""
+        indptr, indices, data, r = self._buffers()
+        span = self.span
+        n, low, high = kernels.policy_sweeps(indptr, indices, data, r, self.gamma, self.v, self.u, most, target)
+        self.backups += n * self.S
+        self.low, self.high = low, high
+        self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if self.span > 0.0 and n else 0.0
+        return int(n)
+
+    def split_sweeps(self, most: int, target: float) -> int:
+        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many."""
+        buffers = self._buffers()
+        kernels.extract_split(*self._pairs, unsigned(self.rows), self.gamma, *buffers)
+        n, _ = kernels.split_gauss_seidel(*buffers, self.v, most, target)
+        self.backups += n * self.S
+        return int(n)
+
+    def factor_cost(self) -> float:
+        """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
+        if self._factor_cost is None:
+            self.extract()
+            self._factor_cost = factor_cost(self.chain()[0])
+        return self._factor_cost
+
+    def take_backups(self) -> int:
+        """Rows multiplied since this was last asked."""
+        n, self.backups = self.backups, 0
+        return n
+
+    def chain(self) -> tuple[sp.csr_array, FloatArray]:
+        """The extracted chain as SciPy sees it, sharing memory: P^π and r^π."""
+        indptr, indices, data, r = self._buffers()
+        n = int(indptr[-1])
+        signed = self._P.indices.dtype
+        return sp.csr_array((data[:n], indices[:n].view(signed), indptr.view(signed)), shape=(self.S, self.S)), r
+
+    def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        if self._chain is None:
+            widest = np.maximum.reduceat(np.diff(self._P.indptr), self._first[:-1])
+            room, index = int(widest.sum()), self._pairs[0].dtype
+            self._chain = (np.empty(self.S + 1, index), np.empty(room, index), np.empty(room), np.empty(self.S))
+        return self._chain
