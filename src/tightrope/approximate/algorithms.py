@@ -38,7 +38,7 @@ class Algorithm(Protocol):
 
     @property
     def nu(self) -> Any:
-        """The measure of the improvement [S], or None for where the model starts."""
+        """The measure of the improvement [S], or None for uniform."""
 
     @property
     def iterations(self) -> int:
@@ -69,7 +69,7 @@ class KappaAPI:
         kappa: in [0, 1].
         oracle: solves surrogates, exactly or not: one of `tightrope.approximate`'s, or any function
             (problem, nu, rng) -> Policy.
-        nu: the measure under which the oracle's error counts [S]; by default where the model starts.
+        nu: the measure under which the oracle's error counts [S]; uniform by default, so that no state is left out.
         iterations: how many; `theory.iterations_needed` says how many the theorem asks for.
         evaluate: how v^π is found: `ExactValue()`, `MonteCarloValue(n)`, `LSTDValue(features)` or any function
             (problem, pi, nu, rng) -> v [S].

@@ -160,9 +160,14 @@ def realised_delta(problem: Problem, pi: Policy, nu: FloatArray) -> float:
     return max(0.0, float(nu @ (best - value(model, pi))))
 
 
-def distribution(nu: object, mdp_or_source: Any, name: str) -> FloatArray:
-    """A user's measure, checked; by default where the model starts, or uniform for a source that does not say."""
+def beginning(mu: object, mdp_or_source: Any, name: str) -> FloatArray:
+    """A user's distribution of first states, checked; by default the model's own, uniform for a source that has none."""
+    if mu is None and isinstance(mdp_or_source, MDP):
+        return mdp_or_source.start
+    return measure(mu, mdp_or_source, name)
+
+
+def measure(nu: object, mdp_or_source: Any, name: str) -> FloatArray:
+    """A user's measure over states, checked; uniform by default, so that no state is left out."""
     n = mdp_or_source.pairs.n_states
-    if nu is None:
-        return mdp_or_source.start if isinstance(mdp_or_source, MDP) else np.full(n, 1.0 / n)
-    return validate.distribution(nu, n, name)
+    return np.full(n, 1.0 / n) if nu is None else validate.distribution(nu, n, name)

@@ -12,7 +12,8 @@ import numpy as np
 
 from tightrope import archive, progress
 from tightrope.approximate.evaluation import ExactValue
-from tightrope.approximate.problem import Problem, distribution, realised_delta
+from tightrope.approximate.problem import Problem, beginning, realised_delta
+from tightrope.approximate.problem import measure as measured
 from tightrope.approximate.stored import pack, unpack
 from tightrope.approximate.switching import SwitchingPolicy
 from tightrope.errors import InvalidArgument, MissingExtra, OracleFailed
@@ -200,7 +201,7 @@ def run(
         show_progress: draw a progress bar; by default on a terminal only.
     """
     original = Problem.original(mdp_or_source)
-    nu, weights = distribution(algorithm.nu, mdp_or_source, "nu"), distribution(mu, mdp_or_source, "mu")
+    nu, weights = measured(algorithm.nu, mdp_or_source, "nu"), beginning(mu, mdp_or_source, "mu")
     gauge = _Gauge(mdp_or_source, algorithm, nu, weights, on=measure and isinstance(mdp_or_source, MDP))
     now = (
         _begin(original, algorithm, pi0, seed, gauge, repr(mdp_or_source))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from tightrope import archive, kernels
-from tightrope.approximate.problem import distribution
+from tightrope.approximate.problem import beginning
 from tightrope.approximate.stored import pack, unpack
 from tightrope.errors import InvalidArgument, InvalidPolicy
 from tightrope.kernels import unsigned
@@ -125,7 +126,7 @@ class SwitchingPolicy:
         """
         self.pi0.check(mdp)
         n = validate.positive_integer(walks, "walks")
-        begin = alias_table(_row(distribution(start, mdp, "start")))
+        begin = alias_table(sp.csr_array(beginning(start, mdp, "start")[None, :]))
         tables = alias_table(mdp.P)
         horizon = 1 if mdp.gamma == 0.0 else int(np.ceil(np.log(FORGOTTEN * (1.0 - mdp.gamma)) / np.log(mdp.gamma)))
         chain = self.pi0, *self.policies
@@ -185,13 +186,6 @@ class SwitchingPolicy:
     def __repr__(self) -> str:
         stored = f", {len(self.policies)} stored" if len(self.policies) < self.k else ""
         return f"SwitchingPolicy(kappa={self.kappa:g}, k={self.k}{stored}, {self.pairs.n_states:,} states)"
-
-
-def _row(p: FloatArray) -> Any:
-    """A distribution as a sparse matrix with one row."""
-    import scipy.sparse as sp  # noqa: PLC0415  (one line needs it)
-
-    return sp.csr_array(p[None, :])
 
 
 def _cumulative(pi: Policy) -> FloatArray:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 
 from tightrope.approximate import features as kinds
 from tightrope.approximate import walk
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LSPI:
-    """Policy iteration with q ≈ φ·θ from LSTD-Q on one batch of transitions; the best iterate is kept, because it chatters.
+    """Policy iteration with q ≈ φ·θ from LSTD-Q on one batch of transitions; when it chatters, the best iterate is kept.
 
-    θ solves Φᵀ D (Φ - κγ P̂^π Φ) θ = Φᵀ D r̂ with D the weights of the batch. Which iterate is best is decided by walks from ν, for
-    which a fifth of the samples is set aside. Use it when a linear architecture fits q and samples are dear: it uses each of them
-    in every iteration and has no step size.
+    θ solves Φᵀ D (Φ - κγ P̂^π Φ) θ = Φᵀ D r̂ with D the weights of the batch. If it does not settle on one policy, the best of
+    those it wanders through is chosen by walks from ν, for which a fifth of the samples is set aside. Use it when a linear
+    architecture fits q and samples are dear: it uses each of them in every iteration and has no step size.
 
     Args:
         features: one row per pair [L, d] or per state [S, d] (then copied per action); None for a table, which is model-based RL.
-        samples: transitions in all.
+        samples: transitions at most.
         rounds: policies tried at most; it stops earlier when the policy repeats itself.
         ridge: added to the diagonal, in units of its mean.
     """
@@ -49,7 +48,7 @@ class LSPI:
             raise InvalidArgument(f"LSPI needs at least 10 samples; found {self.samples}")
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:
-        """The iterate with the largest estimated value from ν."""
+        """The policy it settles on, or the one with the largest estimated value from ν."""
         pairs = problem.pairs
         phi = kinds.of_pairs(self.features, pairs)
         batch = walk.explore(problem, nu, self.samples - self.samples // 5, rng)
@@ -59,7 +58,9 @@ class LSPI:
         for _ in range(self.rounds - 1):
             ahead = problem.gamma * (batch.P @ (_live(problem, policies[-1]) @ phi))
             pi = greedy_in(phi @ lstd(phi, ahead, weights, batch.r, self.ridge), pairs)
-            if any(pi == old for old in policies):
+            seen = next((i for i, old in enumerate(policies) if pi == old), None)
+            if seen is not None:
+                policies = policies[seen:]  # from here on it repeats itself: one policy when it has converged
                 break
             policies.append(pi)
         return _best(problem, policies, nu, self.samples // 5, rng)
@@ -71,6 +72,8 @@ class LSPI:
 
 def lstd(phi: sp.csr_array, ahead: sp.csr_array, weights: FloatArray, r: FloatArray, ridge: float) -> FloatArray:
     """θ of the fixed point Φᵀ D (Φ - ahead) θ = Φᵀ D r, with D = diag(weights) and a ridge in units of the mean diagonal."""
+    from scipy.sparse.linalg import spsolve  # noqa: PLC0415  (slow to load, and only here)
+
     weighted = sp.csr_array((sp.diags_array(weights) @ phi).T)
     A = sp.csc_array(weighted @ (phi - ahead))
     size = float(np.abs(weighted @ phi).diagonal().mean()) or 1.0

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import lsmr
 
 from tightrope.approximate import features as kinds
 from tightrope.approximate import walk
@@ -41,7 +40,7 @@ class PolicySearch:
     samples: int = 10_000
     features: Any = None
     rounds: int = 20
-    step: float = 2.0
+    step: float = 1.0
 
     def __post_init__(self) -> None:
         validate.positive_integer(self.samples, "samples")
@@ -74,6 +73,8 @@ def softmax(scores: FloatArray, pairs: Pairs) -> Policy:
 
 def natural_gradient(phi: sp.csr_array, pi: Policy, seen: walk.Steps) -> FloatArray:
     """The least-squares fit of the rewards to go by compatible features, in standard deviations of the rewards to go."""
+    from scipy.sparse.linalg import lsmr  # noqa: PLC0415  (slow to load, and only here)
+
     pairs = pi.pairs
     tried = np.bincount(seen.rows, minlength=pairs.n_pairs)
     q = walk.sums(seen.rows, seen.to_go, pairs.n_pairs) / np.maximum(tried, 1)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tightrope.approximate.oracles.known import at_least_zero
 from tightrope.model.policy import Policy
@@ -159,6 +158,8 @@ def _mixed(model: MDP, rows: IntArray, bad: IntArray, state: int, delta: float, 
         mass[rows[state]] = 1.0 - share
         mass[bad[state]] = share
         return Policy(model.pairs, None, frozen(mass))
+
+    from scipy.optimize import brentq  # noqa: PLC0415  (0.1 s to load, and only here)
 
     if loss(mixture(0.0)) >= delta:
         return Policy.of_rows(model.pairs, rows)
