@@ -128,6 +128,7 @@ def test_lookahead_puts_the_numbers_on_the_bars():
     axes = plot.lookahead(runs).axes
     assert [patch.get_height() for patch in axes[0].patches] == [s.iterations for s in runs.h.values()]
     assert [patch.get_height() for patch in axes[3].patches] == [s.backups / 1e6 for s in runs.kappa.values()]
+    assert [patch.get_height() for patch in axes[4].patches] == [s.seconds for s in runs.h.values()]
     assert [text.get_text() for text in axes[1].texts] == [str(s.iterations) for s in runs.kappa.values()]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from tightrope.experiments import tour
+from tightrope.solution import Trace
 from tightrope.views.page import page, picture, table
 from tightrope.views.tour import _verdict, write_tour
 
@@ -82,8 +84,11 @@ def test_the_numbers_of_the_page_are_those_of_the_records(written, found):
 
 def test_the_verdict_follows_the_numbers(found):
     plain, other = found.lookahead.h[1], found.lookahead.kappa[0.9]
-    assert "does not pay" in _verdict(plain, "PI", plain)
-    assert "κ-PI" in _verdict(plain, "κ-PI (κ = 0.9)", other)
+    said = _verdict({"PI": plain})
+    assert "the fewest of all; PI was also the fastest" in said
+    said = _verdict({"PI": plain, "κ-PI": replace(other, trace=Trace((plain.trace[-1]._replace(backups=7, seconds=0.0),)))})
+    assert "κ-PI only 7, the fewest of all" in said
+    assert "by the clock κ-PI was the fastest, 0.00 s against" in said
 
 
 def test_what_is_not_html_is_escaped():

@@ -196,6 +196,8 @@ def tour(*, quick: bool = False, advance: Callable[[float, str], None] = lambda 
     grid = rooms(30, 10, seed=1, pools=3) if quick else rooms()
     hs, kappas = ((4, 16), (0.5, 0.9, 1.0)) if quick else (H, KAPPAS)
     n = 12 if quick else 50
+    # Loading compiled code is paid here, on a small map, so that the seconds shown are those of solving.
+    look_ahead(world(rooms(30, 10, pools=3)).mdp, (2,), (0.5, 1.0))
     place = world(grid)
     advance(0.05, "the gridworld")
     ahead = look_ahead(place.mdp, hs, kappas, done=lambda name: advance(0.75 / (1 + len(hs) + len(kappas)), name))

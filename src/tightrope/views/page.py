@@ -35,7 +35,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px
 .law { background: var(--card); border-left: 4px solid var(--link); padding: .7rem 1rem; margin: 1.2rem 0;
   border-radius: 0 6px 6px 0; }
 a { color: var(--link); }
-@media (max-width: 34rem) { th, td { padding: .3rem .35rem; } table { font-size: .8rem; } }
+@media (max-width: 34rem) { th, td { padding: .3rem .3rem; } th { white-space: normal; } table { font-size: .8rem; } }
 """
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.solution import Solution
 from tightrope.views import style
+from tightrope.views.plot_bounds import bounds
 from tightrope.views.plot_grid import gridworld
 from tightrope.views.plot_soft import dip, improvement_map
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from tightrope.experiments.tour import Lookahead
 
-__all__ = ["convergence", "dip", "gridworld", "improvement_map", "lookahead"]
+__all__ = ["bounds", "convergence", "dip", "gridworld", "improvement_map", "lookahead"]
 
 
 def convergence(solutions: Solution | Mapping[str, Solution], *, colours: Mapping[str, str] | None = None) -> Any:
@@ -43,28 +44,20 @@ def convergence(solutions: Solution | Mapping[str, Solution], *, colours: Mappin
 
 
 def lookahead(runs: Lookahead) -> Any:
-    """Iterations and total backups against the horizon h and against kappa; policy iteration is the first point of both."""
-    with style.panels(7.4, 5.6, 2, 2, sharey="row") as (figure, axes):
-        families = (
-            ("h, steps looked ahead", [f"{h}" for h in runs.h], list(runs.h.values()), [style.h_colour(h) for h in runs.h]),
-            (
-                "κ, weight of the future",
-                [f"{k:g}" for k in runs.kappa],
-                list(runs.kappa.values()),
-                [*map(style.kappa_colour, runs.kappa)],
-            ),
-        )
-        for column, (label, ticks, solutions, colours) in enumerate(families):
-            above, below = axes[:, column]
-            _bars(above, [s.iterations for s in solutions], "{:.0f}", colours)
-            _bars(below, [s.backups / 1e6 for s in solutions], "{:.0f}", colours)
-            above.set_xticks(range(len(ticks)), [])
-            below.set_xticks(
-                range(len(ticks)), ["1\n(PI)" if t == "1" and column == 0 else "0\n(PI)" if t == "0" else t for t in ticks]
-            )
-            below.set_xlabel(label)
-            above.set_title(f"{'h-PI' if column == 0 else 'κ-PI'}: iterations")
-            below.set_title("total work: Bellman backups, millions")
+    """Iterations, backups and seconds against the horizon h and against kappa; policy iteration is the first bar of both."""
+    horizons = [("1\n(PI)" if h == 1 else f"{h}", run, style.h_colour(h)) for h, run in runs.h.items()]
+    weights = [("0\n(PI)" if k == 0 else f"{k:g}", run, style.kappa_colour(k)) for k, run in runs.kappa.items()]
+    with style.panels(7.4, 7.2, 3, 2, sharey="row") as (figure, axes):
+        families = (("h-PI", "h, steps looked ahead", horizons), ("κ-PI", "κ, weight of the future", weights))
+        for column, (name, label, bars) in zip(axes.T, families, strict=True):
+            ticks, solutions, colours = zip(*bars, strict=True)
+            _bars(column[0], [s.iterations for s in solutions], "{:.0f}", colours)
+            _bars(column[1], [s.backups / 1e6 for s in solutions], "{:.0f}", colours)
+            _bars(column[2], [s.seconds for s in solutions], "{:.2f}", colours)
+            for ax, title in zip(column, (f"{name}: iterations", "backups, millions", "seconds"), strict=True):
+                ax.set_title(title)
+                ax.set_xticks(range(len(ticks)), [] if ax is not column[-1] else ticks)
+            column[-1].set_xlabel(label)
     return figure
 
 

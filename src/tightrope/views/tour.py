@@ -14,7 +14,7 @@ from tightrope.views.page import page, picture, table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tightrope.experiments.tour import Lookahead, Tour
     from tightrope.solution import Solution
@@ -115,16 +115,22 @@ def _numbers(tour: Tour) -> dict[str, str]:
         "updates": f"{updates.change.size:,}",
         "against": f"{updates.disagreements}",
         "runs": table(["algorithm", "iterations", "backups", "seconds", "certified gap"], rows, least),
-        "verdict": _verdict(named["PI"], *list(named.items())[least]),
+        "verdict": _verdict(named),
     }
 
 
-def _verdict(plain: Solution, name: str, best: Solution) -> str:
+def _verdict(named: Mapping[str, Solution]) -> str:
     """What the total work came to; the sentence follows the numbers, whichever way they fall."""
     rule = "Looking further improves the rate that theory guarantees; it promises nothing about the total work."
-    if best is plain:
-        return f"{rule} Here PI did the least, {count(plain.backups)} backups: on this map looking further does not pay."
-    return (
-        f"{rule} On this map the total fell as well: PI spent {count(plain.backups)} backups, {name} {count(best.backups)}, "
-        "the least of all. Where the best point lies depends on the model, so measure it on your own."
+    plain = named["PI"]
+    thrifty, fewest = min(named.items(), key=lambda item: item[1].backups)
+    fast, least = min(named.items(), key=lambda item: item[1].seconds)
+    work = f"PI spent {count(plain.backups)} backups" + (
+        ", the fewest of all" if fewest is plain else f", {thrifty} only {count(fewest.backups)}, the fewest of all"
     )
+    clock = (
+        "PI was also the fastest"
+        if least is plain
+        else f"by the clock {fast} was the fastest, {least.seconds:.2f} s against {plain.seconds:.2f} s"
+    )
+    return f"{rule} Here {work}; {clock}. Where the best point lies depends on the model, so measure it on your own."
