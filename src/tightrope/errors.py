@@ -25,6 +25,10 @@ class InvalidFile(TightropeError, ValueError):
     """A file that cannot be read as what it claims to be."""
 
 
+class MissingDiscount(InvalidFile):
+    """A model that states no discount in [0, 1), read without one being given."""
+
+
 class UnsafeUpdate(InvalidArgument):
     """A soft update that Theorem 1 does not cover, asked for without saying so."""
 

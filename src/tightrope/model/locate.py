@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.errors import InvalidArgument
+from tightrope.errors import InvalidArgument, MissingDiscount
 from tightrope.model import files, gym
 from tightrope.model.files.reading import Reading
 from tightrope.model.mdp import MDP
@@ -34,7 +34,7 @@ def find(name: str, gamma: float | None = None, reward: str | None = None, *, co
 
 def _environment(name: str, gamma: float | None) -> Reading:
     if gamma is None:
-        raise InvalidArgument(f"gym:{name} states no discount; give one: --gamma 0.99")
+        raise MissingDiscount(f"gym:{name} states no discount; give one: --gamma 0.99")
     env = gym.make(name)
     try:
         mdp = MDP.from_gymnasium(env, gamma)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tightrope.errors import InvalidArgument, InvalidFile
+from tightrope.model import validate
 from tightrope.model.files import sniff
 from tightrope.model.files.policies import read_policy, write_policy
 from tightrope.model.files.reading import Reading, Wishes
@@ -49,16 +52,33 @@ def inspect(
         raise InvalidFile(f"{path} cannot be opened: permission denied") from None
 
 
-def write(mdp: MDP, path: str | os.PathLike[str], *, labels: Mapping[str, IntArray] | None = None) -> None:
+def write(mdp: MDP, path: str | os.PathLike[str], *, labels: Mapping[str, IntArray] | None = None, storm: bool = False) -> None:
     """Write a model in the format of the extension; what the format cannot hold is named in a `NotStored` warning.
 
     Args:
         mdp: the model.
         path: where; replaced only when everything was written.
         labels: named sets of states, as `inspect` returns them.
+        storm: whether a .tra file and its companions are written in Storm's dialect instead of PRISM's.
     """
     file = Path(path)
     module = sniff.WRITERS.get(file.suffix.lower())
     if module is None:
         raise InvalidArgument(f"no format for {file.name!r}; a model file ends in {', '.join(sorted(sniff.WRITERS))}")
-    module.write(mdp, file, dict(labels or {}))
+    if storm and file.suffix.lower() != ".tra":
+        raise InvalidArgument(f"Storm's dialect is one of .tra files; found {file.name!r}, which needs none")
+    sets = {name: _states(name, states, mdp.n_states) for name, states in (labels or {}).items()}
+    if storm:
+        module.write(mdp, file, sets, storm=True)
+    else:
+        module.write(mdp, file, sets)
+
+
+def _states(name: str, states: IntArray, n_states: int) -> IntArray:
+    """A label's states, checked: sorted, distinct and in range, under a name every format can hold."""
+    found = np.unique(validate.integers(states, f"label {name}")) if len(states) else np.empty(0, dtype=np.int64)
+    if len(found) and not 0 <= found[0] <= found[-1] < n_states:
+        raise InvalidArgument(f"label {name!r} names a state outside 0 to {n_states - 1}")
+    if not name.strip() or name == "init" or any(mark in name for mark in '"\n\r'):
+        raise InvalidArgument(f"{name!r} cannot be the name of a label: not empty, not 'init', no quotes or line breaks")
+    return found

@@ -48,13 +48,17 @@ def number_actions(
     return None, None
 
 
-def row_names(mdp: MDP, path: object, *, spaces: bool = False) -> list[str] | None:
-    """The name to write for each row, so that `number_actions` finds the same numbers again; None when none is needed."""
+def row_names(mdp: MDP, path: object, *, spaces: bool = False, unnamed: bool = False) -> list[str] | None:
+    """The name to write for each row, so that `number_actions` finds the same numbers again; None when none is needed.
+
+    `spaces` says that names may contain them, `unnamed` that one may be empty.
+    """
     pairs = mdp.pairs
     if pairs.action_names is not None:
         names = list(pairs.action_names)
         broken = str.isspace if not spaces else "\r\n".__contains__
-        plain = all(name == name.strip() != "" and not any(map(broken, name)) and not name.isdecimal() for name in names)
+        plain = all(name == name.strip() and not any(map(broken, name)) and not name.isdecimal() for name in names)
+        plain = plain and (unnamed or "" not in names)
         if plain and len(set(names)) == len(names):
             ids, found = number_actions(names, pairs.actions, pairs.first)
             if ids is not None and found == names[: len(found or [])] and (ids == pairs.actions).all():

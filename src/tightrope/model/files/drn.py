@@ -15,7 +15,7 @@ from tightrope import archive
 from tightrope.errors import InvalidFile, NotStored
 from tightrope.model.files import text
 from tightrope.model.files.actions import row_names
-from tightrope.model.files.drn_body import Body
+from tightrope.model.files.drn_body import UNNAMED, Body
 from tightrope.model.files.reading import Reading, Wishes, one_line, starting_states
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
         shown = f' "{name}"' if re.search(r"\s", name) else f" {name}"
         for s in states:
             marks[s] += shown
-    names = row_names(mdp, path) or [str(a) for a in pairs.actions.tolist()]
-    heads = [f"\taction {name} [{r}]\n" for name, r in zip(names, text.written(mdp.r), strict=True)]
+    names = row_names(mdp, path, unnamed=True) or [str(a) for a in pairs.actions.tolist()]
+    heads = [f"\taction {name or UNNAMED} [{r}]\n" for name, r in zip(names, text.written(mdp.r), strict=True)]
     moves = [f"\t\t{t} : {p}\n" for t, p in zip(P.indices.tolist(), text.written(P.data), strict=True)]
     begins, ends = mdp.first.tolist(), P.indptr.tolist()
     shown_states = one_line(path, pairs.state_names) if pairs.state_names is not None else None

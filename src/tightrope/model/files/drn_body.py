@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
 NAME = "Storm DRN"
-_UNNAMED = "__NOLABEL__"
+UNNAMED = "__NOLABEL__"
 _LABEL = re.compile(r'"([^"]+)"|([^\s"]+)')
 _OPEN, _CLOSE, _COMMA, _COLON, _QUOTE = (np.uint8(ord(mark)) for mark in '[],:"')
 
@@ -152,7 +152,7 @@ class Body:
             said = "a Markov chain: every state has one action"
             notes.append(said if header.kind == "DTMC" else "the underlying MDP of a POMDP: observations are ignored")
         first = firsts(states, S)
-        known = ["" if name == _UNNAMED else name for name in self.names.names]
+        known = ["" if name == UNNAMED else name for name in self.names.names]
         codes = np.where(real, join["row_name"][kept] if self.rows else -1, -1)
         ids, action_names = number_actions(known, codes, first, notes)
         labels = {name: np.unique(np.concatenate(found)) for name, found in self.labels.items()}

@@ -127,19 +127,26 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray], *, storm: bool =
             NotStored,
             stacklevel=3,
         )
+    if storm and mdp.reward_range[0] < 0:
+        warnings.warn(
+            f"{path}: Storm refuses negative rewards in .trew files; write .drn or .umb for it", NotStored, stacklevel=3
+        )
     widths = np.diff(P.indptr)
     choice = np.arange(mdp.n_pairs, dtype=np.int64) - np.repeat(mdp.first[:-1], pairs.counts)
     heads = [f"{s} {c} " for s, c in zip(pairs.states.tolist(), choice.tolist(), strict=True)]
-    names = row_names(mdp, path)
+    names = row_names(mdp, path, unnamed=True)
     each = np.repeat(np.arange(mdp.n_pairs), widths).tolist()
     targets, p = P.indices.tolist(), text.written(P.data)
-    tails = [""] * mdp.n_pairs if names is None else [f" {name}" for name in names]
+    tails = [""] * mdp.n_pairs if names is None else [f" {name}" if name else "" for name in names]
     sizes = "mdp\n" if storm else f"{mdp.n_states} {mdp.n_pairs} {P.nnz}\n"
     _save(path, sizes, (f"{heads[i]}{t} {x}{tails[i]}\n" for i, t, x in zip(each, targets, p, strict=True)))
     r = text.written(mdp.r)
     listed = np.flatnonzero(np.repeat(mdp.r != 0, widths))
     sizes = "" if storm else f"{mdp.n_states} {mdp.n_pairs} {len(listed)}\n"
     _save(path.with_suffix(".trew"), sizes, (f"{heads[each[k]]}{targets[k]} {r[each[k]]}\n" for k in listed.tolist()))
+    if storm and any(re.search(r"\s", name) for name in labels):
+        labels = {name: states for name, states in labels.items() if not re.search(r"\s", name)}
+        warnings.warn(f"{path}: labels with white space in their names were left out, as Storm requires", NotStored, stacklevel=3)
     sets = {"init": begin if begin is not None else np.empty(0, dtype=np.int64), **labels}
     _save(path.with_suffix(".lab"), "", label_lines(sets, storm=storm))
     if pairs.state_names is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from tightrope.errors import InvalidArgument, InvalidFile, InvalidModel
+from tightrope.errors import InvalidArgument, InvalidFile, InvalidModel, MissingDiscount
 from tightrope.model.mdp import MDP
 
 if TYPE_CHECKING:
@@ -42,12 +42,11 @@ class Wishes:
 def discount(path: object, wishes: Wishes, found: float | None) -> float:
     """The discount asked for, else the one in the file, else an error that says how to give one."""
     gamma = found if wishes.gamma is None else wishes.gamma
+    how = "read(path, gamma=0.99), or --gamma 0.99"
     if gamma is None:
-        raise InvalidFile(f"{path} does not state a discount; give one: read(path, gamma=0.99), or --gamma 0.99")
+        raise MissingDiscount(f"{path} does not state a discount; give one: {how}")
     if wishes.gamma is None and not 0.0 <= gamma < 1.0:
-        raise InvalidFile(
-            f"{path} states the discount {gamma:g}, outside [0, 1); give another: read(path, gamma=0.99), or --gamma 0.99"
-        )
+        raise MissingDiscount(f"{path} states the discount {gamma:g}, outside [0, 1); give another: {how}")
     return gamma
 
 

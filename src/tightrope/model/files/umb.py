@@ -1,8 +1,8 @@
 """The Unified Markov Binary format: a tar archive of `index.json` and little-endian arrays.
 
 After the specification in the public repository pmc-tools/umb (format version 1). A reward model may sit on states, choices
-and branches; r(s,a) is their sum, branches weighted by probability. Our own files keep the discount in
-`file-data/parameters`, and start and state names as annotations of the group `tightrope`, which other tools pass over.
+and branches; r(s,a) is their sum, branches weighted by probability. Our own files keep the discount and
+state names in `file-data/parameters` and the start as an annotation of the group `tightrope`; other tools pass over both.
 """
 
 from __future__ import annotations
@@ -54,10 +54,6 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
         "rewards": {"reward": {"alias": "reward", "applies-to": ["choices"], "type": _DOUBLE}},
         "tightrope": {"start": {"applies-to": ["states"], "type": _DOUBLE}},
     }
-    if pairs.state_names is not None:
-        files |= _strings("annotations/tightrope/name/states/", pairs.state_names)
-        files["annotations/tightrope/name/states/values.bin"] = _u64(np.arange(S))
-        annotations["tightrope"]["name"] = {"applies-to": ["states"], "type": {"type": "string"}, "#strings": S}
     for i, (name, states) in enumerate(labels.items()):
         mark = np.zeros(S, dtype=bool)
         mark[states] = True
@@ -69,7 +65,7 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
         "format-version": 1,
         "format-revision": 0,
         "model-data": {},
-        "file-data": {"tool": "tightrope", "parameters": {"discount": mdp.gamma}},
+        "file-data": {"tool": "tightrope", "parameters": {"discount": mdp.gamma, "state-names": pairs.state_names}},
         "transition-system": {
             "time": "discrete",
             "#players": 1,

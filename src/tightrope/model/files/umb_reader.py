@@ -163,8 +163,9 @@ class Reader:
 
     def _state_names(self, S: int) -> list[str] | None:
         """Our own names, else the values of the variables of each state where they are simple."""
-        if "name" in self._group("tightrope"):
-            return self._texts("annotations/tightrope/name/states/", S)
+        names = self._parameter("state-names")
+        if isinstance(names, list) and len(names) == S and all(isinstance(name, str) for name in names):
+            return names
         described = self.index.get("valuations")
         described = described.get("states") if isinstance(described, dict) else None
         classes = described.get("classes") if isinstance(described, dict) else None
@@ -203,10 +204,14 @@ class Reader:
         return [",".join(parts) for parts in zip(*columns, strict=True)] if columns else None
 
     def _discount(self) -> float | None:
+        gamma = self._parameter("discount")
+        return float(gamma) if isinstance(gamma, float | int) and not isinstance(gamma, bool) else None
+
+    def _parameter(self, key: str) -> Any:
+        """What our own files say in file-data/parameters."""
         data = self.index.get("file-data")
         parameters = data.get("parameters") if isinstance(data, dict) else None
-        gamma = parameters.get("discount") if isinstance(parameters, dict) else None
-        return float(gamma) if isinstance(gamma, float | int) and not isinstance(gamma, bool) else None
+        return parameters.get(key) if isinstance(parameters, dict) else None
 
     def _group(self, name: str) -> dict[str, dict[str, Any]]:
         groups = self.index.get("annotations", {})
