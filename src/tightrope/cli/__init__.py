@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import bounds, console, demo, problems, solve
+from tightrope.cli import bounds, console, convert, demo, info, problems, solve
 
 app = typer.Typer(
     name="tightrope",
@@ -19,10 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(solve.solve)
-app.command()(problems.problems)
-app.command()(bounds.bounds)
-app.command()(demo.demo)
+for command in (solve.solve, info.info, problems.problems, convert.convert, bounds.bounds, demo.demo):
+    app.command()(command)
 
 
 def _version(asked: bool) -> None:
