@@ -53,7 +53,7 @@ def bounds(
     from tightrope.theory import best_kappa, concentrability, kappa_api_bound, kappa_psdp_bound
 
     if output is not None:
-        _check_output(output)
+        console.check_output(output, (".png", ".pdf", ".svg"), "a picture is saved as .png, .pdf or .svg")
     error = _error(delta)
     mdp = locate(model, gamma, reward)
     found = concentrability(
@@ -101,13 +101,6 @@ def _at(error: Any, kappa: float) -> float:
             raise InvalidArgument(f"the table of --delta has no entry for --kappa {kappa:g}")
         return float(error[kappa])
     return float(error)
-
-
-def _check_output(path: Path) -> None:
-    if path.suffix.lower() not in {".png", ".pdf", ".svg"}:
-        raise InvalidArgument(f"-o {path}: a picture is saved as .png, .pdf or .svg")
-    if not path.parent.is_dir():
-        raise InvalidArgument(f"-o {path}: there is no folder {path.parent}")
 
 
 def _draw(curves: list[KappaCurve], path: Path) -> None:

@@ -44,7 +44,7 @@ def test_both_thresholds_of_the_tightrope(c, gamma):
 def test_the_case_agrees_with_the_reference():
     """v' - v, its sign and both criteria of note B13, over random MDPs; failures do occur when alpha < kappa."""
     failures = 0
-    for case in (c for c in random_cases(350, seed=5) if c.gamma <= 0.99):
+    for case in (c for c in random_cases(200, seed=5) if c.gamma <= 0.99):
         mdp = mdp_of(case)
         pi = policy_of(mdp, case.pi_2)
         for alpha in (0.05, 0.5, 1.0):
