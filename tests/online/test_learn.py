@@ -9,11 +9,14 @@ import threading
 import numpy as np
 import pytest
 
-from tightrope import MDP, Policy, q_value, value
+from tightrope import MDP, Policy, kernels, q_value, value
 from tightrope.errors import InvalidArgument, InvalidFile
+from tightrope.kernels import unsigned
 from tightrope.model import problems
 from tightrope.model.sampler import ModelSource, Simulator, sizes
 from tightrope.online import ExpectedSarsa, Log, OnlineKappaPI, QLearning, Run, StepSchedule, learn, learn_seeds, resume
+from tightrope.online.learner import rule
+from tightrope.online.learning import _begin, _job
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +211,31 @@ def test_actions_are_drawn_from_the_policy_and_explored(mdp):
     run = learn(mdp, learner, 240_000, 1, state=learner.init(mdp, pi0=weights))
     share = (run.state.pair_visits / np.repeat(run.state.state_visits, 3)).reshape(8, 3)
     np.testing.assert_allclose(share, np.tile([0.59, 0.24, 0.17], (8, 1)), atol=0.015)
+
+
+@pytest.mark.parametrize("n_states", [3, 100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_looking_ahead_for_speed_changes_nothing(n_states, weighted):
+    """Sixteen steps drawn together, steps drawn one by one and the general loop give the same bits."""
+    mdp = problems.garnet(n_states, 3, 2, gamma=0.9, seed=1)
+    source, learner = ModelSource(mdp), OnlineKappaPI(0.5, explore=0.3)
+    nu = np.arange(1, n_states + 1) / np.arange(1, n_states + 1).sum()
+    job = _job(mdp, learner, 5000, None, nu if weighted else None, 1.0, None)
+    nothing, first = np.empty(0), unsigned(mdp.first)
+    results = []
+    for ahead in (None, 1, 16, 16):
+        run = _begin(job, np.random.SeedSequence(1))
+        known = (rule(learner, mdp.gamma), nothing, nothing, run.state.table, run.state.state_visits)
+        chance = (run.chance.words, run.chance.place)
+        if ahead is None:
+            kernels.online.follow(first, *source.tables, mdp.r, mdp.terminal, *job.nu_tables, *known, *chance, 5000)
+        else:
+            for part in (5000,) if len(results) < 3 else (1, 17, 982, 4000):
+                kernels.online.walk(first, *source.tables, mdp.r, *job.nu_tables, *known, *chance, part, ahead)
+        results.append((run.state.table.tobytes(), run.chance.words.tobytes(), run.steps))
+    assert all(result == results[0] for result in results)
+    whole = learn(mdp, learner, 5000, np.random.SeedSequence(1), nu=nu if weighted else None)
+    assert whole.state.table.tobytes() == results[0][0]
 
 
 def test_a_trajectory_follows_the_chain_and_starts_again_at_terminal_states():

@@ -21,24 +21,32 @@ _TO_UNIT = 2.0**-53
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def random_word(words):
-    """The next 64 random bits; `words` [4] is the state of the generator and moves on."""
-    a, b, c, d = words[0], words[1], words[2], words[3]
+def next_word(a, b, c, d):
+    """The next 64 random bits and the four words after them: for loops that keep the words in registers."""
     total = a + d
     result = ((total << _23) | (total >> _41)) + a
     c ^= a
     d ^= b
-    words[0] = a ^ d
-    words[1] = b ^ c
-    words[2] = c ^ (b << _17)
-    words[3] = (d << _45) | (d >> _19)
+    return result, a ^ d, b ^ c, c ^ (b << _17), (d << _45) | (d >> _19)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unit_of(word):
+    """64 random bits as a number in [0, 1) with 53 of them."""
+    return np.float64(word >> _11) * _TO_UNIT
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def random_word(words):
+    """The next 64 random bits; `words` [4] is the state of the generator and moves on."""
+    result, words[0], words[1], words[2], words[3] = next_word(words[0], words[1], words[2], words[3])
     return result
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def random_unit(words):
-    """The next uniform number in [0, 1), with 53 random bits."""
-    return np.float64(random_word(words) >> _11) * _TO_UNIT
+    """The next uniform number in [0, 1)."""
+    return unit_of(random_word(words))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -86,7 +94,8 @@ def column(indptr, alias, row, unit):
     place = unit * (indptr[row + _1] - begin)
     whole = np.uint64(place)
     k = begin + whole
-    return alias[k].own if place - np.float64(whole) < alias[k].cut else alias[k].other
+    own, other = alias[k].own, alias[k].other  # both read, so that no branch has to be guessed
+    return own if place - np.float64(whole) < alias[k].cut else other
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

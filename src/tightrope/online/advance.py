@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from tightrope.online.state import OnlineState
 
 #: Steps between two looks at the clock, at Ctrl-C and at the progress bar: about 30 ms either way.
-COMPILED, INTERPRETED = 1 << 17, 1 << 10
+COMPILED, INTERPRETED = 1 << 18, 1 << 10
+#: Step sizes that are computed once for all visits.
+TABLE = 1 << 16
+#: Steps drawn together, and the states a model must have for that to pay.
+AHEAD, MANY = 16, 64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,11 +49,13 @@ class Job:
 
 
 class _Steps:
-    """The step sizes of one schedule as the loops want them: nothing, or a table that grows with the visits."""
+    """The step sizes of one schedule as the loops want them: the first ones, or for a custom one all up to the visits."""
 
-    def __init__(self, schedule: StepSchedule) -> None:
+    def __init__(self, schedule: StepSchedule, rate: Any) -> None:
         self.schedule = schedule
-        self.values = np.empty(0)
+        cheap = schedule.p in {0.0, 1.0} and not schedule.log
+        self.values = np.empty(0 if cheap or schedule.function is not None else TABLE)
+        kernels.online.tabulate(rate, self.values)
 
     def up_to(self, n: int) -> FloatArray:
         if self.schedule.function is not None and len(self.values) < n:
@@ -62,40 +68,50 @@ def advancing(job: Job, run: Run) -> Callable[[int, threading.Event], None]:
     state, chance, source = run.state, run.chance, job.source
     first = unsigned(state.pairs.first)
     numbers = rule(job.learner, state.gamma, job.restart)
-    fast, slow = _Steps(job.learner.fast), _Steps(job.learner.slow)
+    fast, slow = _Steps(job.learner.fast, numbers.fast), _Steps(job.learner.slow, numbers.slow)
 
     def knowledge(n: int) -> tuple[Any, ...]:
         sizes = (fast.up_to(int(state.pair_visits.max()) + n), slow.up_to(int(state.state_visits.max()) + n))
         return numbers, *sizes, state.table, state.state_visits
 
-    def ahead(goal: int, most: int) -> int:
-        return min(most, goal - run.steps)
-
     if isinstance(source, ModelSource):
-        given = (*source.tables, source.mdp.r, source.terminal, *job.nu_tables)
+        given, nu = (first, *source.tables, source.mdp.r), job.nu_tables
+        together = AHEAD if source.mdp.n_states >= MANY else 1
 
         def walk(goal: int, _: threading.Event) -> None:
-            n = ahead(goal, COMPILED)
-            kernels.online.walk(first, *given, *knowledge(n), chance.words, chance.place, n)
+            n = min(COMPILED, goal - run.steps)
+            kernels.online.walk(*given, *nu, *knowledge(n), chance.words, chance.place, n, together)
 
-        return walk
+        def follow(goal: int, _: threading.Event) -> None:
+            n = min(COMPILED, goal - run.steps)
+            kernels.online.follow(*given, source.terminal, *nu, *knowledge(n), chance.words, chance.place, n)
+
+        return walk if job.restart == 1.0 else follow
     if isinstance(source, Log):
         logged = (unsigned(source.states), unsigned(source.rows), source.rewards, unsigned(source.next_states))
 
         def replay(goal: int, _: threading.Event) -> None:
-            n = ahead(goal, COMPILED)
+            n = min(COMPILED, goal - run.steps)
             kernels.online.replay(first, *logged, *knowledge(n), chance.place, n)
 
         return replay
-    simulator, actions, terminal = source, state.pairs.actions, source.terminal
+    return _asking(job, run, source, knowledge)
+
+
+def _asking(
+    job: Job, run: Run, simulator: Source, knowledge: Callable[[int], tuple[Any, ...]]
+) -> Callable[[int, threading.Event], None]:
+    """As `advancing`, one question to the simulator at a time."""
+    state, chance = run.state, run.chance
+    first, actions, terminal = unsigned(state.pairs.first), state.pairs.actions, simulator.terminal
 
     def ask(goal: int, stop: threading.Event) -> None:
-        n = ahead(goal, INTERPRETED)
+        n = min(INTERPRETED, goal - run.steps)
         known = knowledge(n)
         for _ in range(n):
             if stop.is_set():
                 return
-            s, row = kernels.online.propose(first, *job.nu_tables, numbers, state.table, chance.words, chance.place)
+            s, row = kernels.online.propose(first, *job.nu_tables, known[0], state.table, chance.words, chance.place)
             r, following = simulator.sample_one(int(s), int(actions[row]), chance.generator)
             kernels.online.accept(first, np.uint64(s), np.uint64(row), r, np.uint64(following), terminal, *known, chance.place)
 

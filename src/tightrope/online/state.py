@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What is known of one pair; one record so that a state lies in one or two lines of memory.
 RECORD = np.dtype([("q", np.float64), ("q_kappa", np.float64), ("pi", np.float64), ("visits", np.int64)])
+#: Bytes of a line of memory.
+LINE = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -42,7 +44,7 @@ class OnlineState:
     @classmethod
     def fresh(cls, pairs: Pairs, gamma: float, q: FloatArray, q_kappa: FloatArray, pi: FloatArray) -> OnlineState:
         """Nothing visited yet; trusted, for learners."""
-        table = np.zeros(pairs.n_pairs, dtype=RECORD)
+        table = _records(pairs.n_pairs)
         table["q"], table["q_kappa"], table["pi"] = q, q_kappa, pi
         return cls(pairs, gamma, table, np.zeros(pairs.n_states, dtype=np.int64))
 
@@ -88,10 +90,19 @@ class OnlineState:
 
     def copy(self) -> OnlineState:
         """The same knowledge in memory of its own."""
-        return OnlineState(self.pairs, self.gamma, self.table.copy(), self.state_visits.copy())
+        table = _records(self.pairs.n_pairs)
+        table[:] = self.table
+        return OnlineState(self.pairs, self.gamma, table, self.state_visits.copy())
 
     def __repr__(self) -> str:
         return f"OnlineState({self.pairs.n_states:,} states, {self.pairs.n_pairs:,} pairs, {self.steps:,} steps)"
+
+
+def _records(n: int) -> npt.NDArray[Any]:
+    """Empty records that begin at a line of memory: a state with two or four actions then straddles no further one."""
+    room = np.zeros(n * RECORD.itemsize + LINE, dtype=np.uint8)
+    skip = -room.ctypes.data % LINE
+    return room[skip : skip + n * RECORD.itemsize].view(RECORD)
 
 
 def shape_of(model: Any, gamma: float | None) -> tuple[Pairs, float]:
