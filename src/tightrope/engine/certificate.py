@@ -56,6 +56,11 @@ class Certificate:
         return np.nextafter(self.base + self.high, np.inf)
 
     @property
+    def off_centre(self) -> bool:
+        """Whether rounding rules the gap only because the vector backed up is far from v* by a constant, which costs digits."""
+        return self.floor >= 0.25 * self.gap and abs(self.low + self.high) > 0.2 * self.scale
+
+    @property
     def value(self) -> FloatArray:
         """The middle of both bounds [S]."""
         return self.base + 0.5 * (self.low + self.high)
@@ -66,7 +71,8 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
     u_low, u_high = float(u.min()), float(u.max())
     size = max(abs(u_low), abs(u_high))
     v_size = size + max(abs(m), abs(M))
-    r_size = mdp.reward_size
+    # An action with |r| beyond this is nowhere near the maximum, rounding or not.
+    r_size = min(mdp.reward_size, size + 2.0 * v_size)
     backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size)
     change_error = backup_error + 1.1 * EPS * (size + v_size)
     slack = mdp.slack + (mdp.width + 1) * EPS

@@ -1,7 +1,7 @@
 """Which method next: the one whose predicted remaining cost is least.
 
-Predictions come from what each method has lately achieved on this very model (gap reduction per multiplication); a method that has
-not been tried yet is given the benefit of the doubt. Costs are counted, not timed: the same model is always solved the same way.
+Predictions come from what each method has lately achieved on this very model (gap reduction per multiplication); a method that
+has not been tried yet is given the benefit of the doubt. Costs are counted, not timed: the same model is always solved alike.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.engine.certificate import EPS
 from tightrope.engine.methods import factorise, gauss_seidel, sweep
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Choice:
             if self.rounds[method] > 2 * IMPROVEMENTS:
                 self.remaining[method] = DOUBT * self.spent[method]
             return
-        digits = -np.log(min(need, 0.5))
+        digits = -np.log(min(max(need, EPS), 0.5))
         if method is sweep and self.rounds[sweep] <= SETTLING and gained < 0.9 and 0.0 < self.work.mixing < 1.0:
             # The first gaps tell of policies that still change; how fast the chain mixes tells more.
             sweeps = digits / -np.log(self.work.mixing)

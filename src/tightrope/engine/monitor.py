@@ -132,6 +132,8 @@ class Monitor:
 
     def stuck(self, certificate: Certificate, changes: int) -> bool:
         """Whether rounding, not the algorithm, keeps the gap where it is."""
+        if certificate.off_centre:
+            return False
         if certificate.floor >= 0.25 * certificate.gap and (self._stalled > 1 or changes == 0):
             return True
         return certificate.floor >= 0.01 * certificate.gap and self._stalled >= PATIENCE

@@ -45,6 +45,9 @@ def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monito
             status = watch.record(found, work.rows, work.largest)
             if status is not None:
                 break
+            if found.off_centre:
+                work.v, method = found.value, None
+                continue
             need = max(watch.limits.goal(found), 2.0 * found.floor) / found.gap
             if method is not None:
                 choice.learn(method, cost, found.gap / before, need)

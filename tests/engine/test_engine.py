@@ -1,0 +1,150 @@
+"""The engine: every method solves, the right one is found, and factorisations agree with dense algebra."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import tightrope as tr
+from tightrope.engine import chain_flow, chain_value, direct, optimal
+from tightrope.engine.choice import Choice
+from tightrope.engine.methods import factorise, gauss_seidel, sweep
+from tightrope.engine.workspace import Workspace
+from tightrope.model import problems
+
+MODELS = {
+    "garnet": lambda: problems.garnet(300, gamma=0.99),
+    "grid": lambda: problems.gridworld(20, 20, gamma=0.999),
+    "deterministic grid": lambda: problems.gridworld(20, 20, slip=0.0, gamma=0.9999),
+    "queue": lambda: problems.queue(400, gamma=0.999),
+    "forest": lambda: problems.forest(300, gamma=0.99),
+    "replacement": lambda: problems.replacement(400, gamma=0.999),
+    "inventory": lambda: problems.inventory(60, gamma=0.99),
+    "sysadmin": lambda: problems.sysadmin(6),
+    "gambler": lambda: problems.gambler(100),
+}
+
+
+def dense_optimum(mdp):
+    """v* by policy iteration with dense solves, ties kept; shares nothing with the engine."""
+    P, first, states = mdp.P.toarray(), mdp.first, np.arange(mdp.n_states)
+    rows = first[:-1].copy()
+    while True:
+        v = np.linalg.solve(np.eye(len(rows)) - mdp.gamma * P[rows], mdp.r[rows])
+        q = mdp.r + mdp.gamma * (P @ v)
+        better = np.array([first[s] + q[first[s] : first[s + 1]].argmax() for s in states])
+        gain = q[better] > q[rows] + 1e-10 * np.abs(q).max()
+        if not gain.any():
+            return v
+        rows = np.where(gain, better, rows)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_default_engine_is_certified_against_dense_policy_iteration(name):
+    mdp = MODELS[name]()
+    v = dense_optimum(mdp)
+    sol = tr.solve(mdp, tol=1e-8)
+    assert sol.converged
+    slack = 1e-9 * np.abs(v).max()
+    assert (sol.lower <= v + slack).all()
+    assert (v <= sol.upper + slack).all()
+
+
+@pytest.mark.parametrize("method", [sweep, gauss_seidel, factorise])
+@pytest.mark.parametrize("name", MODELS)
+def test_each_method_alone_converges_on_every_model(name, method, monkeypatch):
+    monkeypatch.setattr(Choice, "next", lambda _self: method)
+    mdp = MODELS[name]()
+    sol = tr.solve(mdp, tol=1e-5, max_iterations=20_000)
+    assert sol.converged
+    assert np.abs(sol.value - dense_optimum(mdp)).max() <= sol.gap
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: problems.garnet(2000, gamma=0.99), {"sweeps"}),
+        (lambda: problems.gridworld(60, 60, gamma=0.999), {"Gauss-Seidel"}),
+        (lambda: problems.queue(5000, gamma=0.999), {"factorisation"}),
+    ],
+)
+def test_the_right_method_is_found(make, expected):
+    words = {sentence.split()[0] for sentence in tr.solve(make()).choices}
+    assert expected <= words
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.999])
+def test_band_with_hubs_agrees_with_dense_algebra(discount):
+    """A band, plus a few columns that everybody jumps to."""
+    rng = np.random.default_rng(0)
+    S = 300
+    near = np.clip(np.arange(S)[:, None] + rng.integers(-5, 6, size=(S, 3)), 0, S - 1)
+    far = rng.choice([7, 150, 299], size=(S, 1))
+    columns = np.hstack((near, far))
+    p = rng.dirichlet(np.ones(4), size=S)
+    P = sp.csr_array((p.ravel(), columns.ravel(), np.arange(0, 4 * S + 1, 4)), shape=(S, S))
+    P.sum_duplicates()
+    hubs = direct.far_columns(P)
+    assert hubs is not None
+    assert len(hubs)
+    r = rng.normal(size=S)
+    exact = np.linalg.solve(np.eye(S) - discount * P.toarray(), r)
+    np.testing.assert_allclose(direct.solve_chain(P, r, discount), exact, rtol=1e-10, atol=1e-10)
+
+
+def test_scattered_chains_have_no_hubs_and_still_agree():
+    mdp = problems.garnet(400, 1, 4)
+    P = mdp.P
+    assert direct.far_columns(P) is None
+    exact = np.linalg.solve(np.eye(400) - 0.9 * P.toarray(), mdp.r)
+    np.testing.assert_allclose(direct.solve_chain(P, mdp.r, 0.9), exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: problems.garnet(5000, 1, 4, gamma=0.999),  # mixes: plain sweeps
+        lambda: problems.queue(5000, gamma=0.9999),  # a band: factorised
+        lambda: problems.gridworld(70, 70, gamma=0.9999),  # planar
+    ],
+)
+@pytest.mark.parametrize("goal", [0.0, 1e-3])
+def test_chain_values_of_large_models_reach_their_goal(make, goal):
+    mdp = make()
+    P, r = tr.Policy.uniform(mdp).induced(mdp)
+    v = chain_value(P, r, mdp.gamma, goal=goal)
+    exact = sp.linalg.spsolve(sp.csc_array(sp.identity(len(r)) - mdp.gamma * P), r)
+    assert np.abs(v - exact).max() <= max(goal, 1e-9 * np.abs(exact).max())
+
+
+def test_large_chain_without_a_cheap_factorisation(monkeypatch):
+    """Gauss-Seidel both ways is what is left."""
+    monkeypatch.setattr("tightrope.engine.chain.factor_cost", lambda _P: np.inf)
+    mdp = problems.gridworld(60, 60, gamma=0.999)
+    P, r = tr.solve(mdp).policy.induced(mdp)
+    exact = sp.linalg.spsolve(sp.csc_array(sp.identity(len(r)) - mdp.gamma * P), r)
+    np.testing.assert_allclose(chain_value(P, r, mdp.gamma), exact, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("S", [50, 3000])
+def test_chain_flow_is_the_transposed_system(S):
+    mdp = problems.garnet(S, 1, 3)
+    rng = np.random.default_rng(1)
+    mass, v = rng.dirichlet(np.ones(S)), rng.normal(size=S)
+    flow = chain_flow(mdp.P, mass, 0.95)
+    assert flow @ v == pytest.approx(mass @ chain_value(mdp.P, v, 0.95), rel=1e-9)
+
+
+def test_workspace_allocates_the_chain_once():
+    work = Workspace(problems.queue(50), None)
+    work.look()
+    work.extract()
+    before = [a.ctypes.data for a in work._buffers()]
+    work.look()
+    work.extract()
+    assert [a.ctypes.data for a in work._buffers()] == before
+
+
+def test_optimal_with_zero_tolerance_goes_to_the_limit_of_floats():
+    mdp = problems.gridworld(10, 10, gamma=0.99)
+    found = optimal(mdp, tol=0.0)
+    assert found.certificate.relative_gap < 1e-11
