@@ -40,6 +40,12 @@ def test_json_holds_the_same_numbers_as_the_library():
     assert [b["bound"] for b in found["curves"][0]["bounds"]] == advice.values.tolist()
 
 
+def test_running_out_of_time_is_exit_code_1():
+    result = run("garnet:n_states=300,seed=3", "--max-seconds", "0")
+    assert result.exit_code == 1
+    assert "stopped early: the intervals are wider than asked for" in result.stdout
+
+
 def test_an_uncovered_model_is_explained():
     result = run(MODEL, "--mu", "0", "--nu", "1")
     assert result.exit_code == 0

@@ -116,6 +116,21 @@ def test_what_the_error_is_multiplied_by_falls_with_kappa_but_C_star_kappa_need_
     assert rises > 20
 
 
+def test_both_bernstein_forms():
+    """The factors of δ are Bernstein polynomials in κ with decreasing coefficients: degree 2 for κ-API, 1 for κ-PSDP (C1, C2)."""
+    for d in cases(20, seed=10):
+        c, terms, star, i = coefficients_of(d, rtol=1e-9), ref.c_terms(d, 1_500), ref.c_star_terms(d, 1_500), np.arange(1_500)
+        S1, S1_star, S2 = d.gamma**i @ terms, d.gamma**i @ star, ((i + 1) * d.gamma**i) @ terms
+        assert S2 > 0.5 * (S1 + S1_star) > terms[0]
+        for k in KAPPAS:
+            api = (1 - k) ** 2 * S2 + 2 * k * (1 - k) * 0.5 * (S1 + S1_star) + k**2 * terms[0]
+            assert c.api_coefficient(k).lower == pytest.approx(api, rel=1e-8)
+            assert c.psdp_coefficient(k).lower == pytest.approx((1 - k) * S1_star + k * terms[0], rel=1e-8)
+            xi = d.gamma * (1 - k) / (1 - d.gamma * k)
+            assert c.C_kappa_api(k).lower == pytest.approx((1 - d.gamma) ** 2 * api, rel=1e-8)
+            assert c.C_star_1_kappa(k).lower == pytest.approx((1 - xi) * ((1 - k) * S1_star + k * terms[0]), rel=1e-8)
+
+
 def test_starred_coefficients_are_finite_together():
     """Note B8: in finite MDPs C^{π*}, C^{π*(1)} and C_κ^{π*} (κ < 1) are all finite or all infinite."""
     rng, seen = np.random.default_rng(7), set()
@@ -275,7 +290,7 @@ def test_g_has_its_closed_form():
         for kappa in (1e-9, 0.1, 0.5, 0.999):
             direct = sum((1 - kappa) ** j for j in range(n - 1))
             assert g(kappa, n) == pytest.approx(direct, rel=1e-12)
-    # κ g(κ) is the largest value of the tail P(Binomial(t, 1-κ) <= n-2), t >= n-1, as both Bernstein forms say.
+    # κ g(κ) is the largest value of the tail P(Binomial(t, 1-κ) <= n-2) over t >= n-1.
     for kappa in (0.1, 0.5, 0.9):
         for n in (2, 5):
             tails = [sum(math.comb(t, i) * kappa ** (t - i) * (1 - kappa) ** i for i in range(n - 1)) for t in range(n - 1, 60)]

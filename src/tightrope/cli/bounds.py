@@ -48,6 +48,8 @@ def bounds(
     """What approximate multi-step policy iteration is guaranteed to lose, and which kappa promises least.
 
     Concentrability coefficients of the model as certified intervals, the bounds of kappa-API and kappa-PSDP, and advice.
+
+    Exit codes: 0 done, 1 stopped at --max-seconds or by Ctrl-C with wider intervals than asked for, 2 bad input or usage.
     """
     from tightrope.model.locate import locate
     from tightrope.theory import best_kappa, concentrability, kappa_api_bound, kappa_psdp_bound
@@ -68,6 +70,7 @@ def bounds(
         typer.echo(json.dumps(_record(found, curves, at), indent=2, allow_nan=False))
     else:
         _print(found, curves, at, (mu, nu), output)
+    raise typer.Exit(console.Exit.CONVERGED if found.complete else console.Exit.LIMIT)
 
 
 def _distribution(mdp: MDP, name: str, option: str) -> FloatArray:

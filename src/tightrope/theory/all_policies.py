@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Target states a thread works on at once: wide enough for vector instructions, narrow enough for the cache.
 BLOCK = 32
+#: Target states that are worked on before all others.
+PILOT = 64
 #: Most steps between two looks at what is left to do.
 STRIDE = 16
 
@@ -102,25 +105,22 @@ def all_terms(reduced: Reduced, effort: Effort, excess: Callable[[Terms], float]
     order = np.argsort(-promise, kind="stable")
     order = order[promise[order] > 1.0]
     size = max(BLOCK, int(effort.memory // (16 * len(reduced.mu))))
-    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    # The most promising targets go first and alone: what they guarantee lets most of the others be dropped early.
+    cuts = [0, *range(min(PILOT, size), len(order), size), len(order)]
+    batches = [order[i:j] for i, j in itertools.pairwise(cuts) if i < j]
     deadline = np.inf if effort.max_seconds is None else time.monotonic() + effort.max_seconds
-    share = 1.0
-    while True:
-        found = _flat(reduced, Interval(1.0, 1.0))
-        finished = True
-        with ThreadPoolExecutor(effort.workers) as pool, progress.bar("concentrability", len(order)) as bar:
-            for batch in batches:
-                tail = Interval(1.0, float(promise[batch[0]]))
-                if not finished:  # what is left is known by its promise only
-                    part = _flat(reduced, tail)
-                elif tail.upper <= _floor(found, 1):
-                    break
-                else:
-                    part, finished = _batch(reduced, batch, tail, found, pool, deadline, share, excess, bar)
-                found = _combined(found, part)
-        if not finished or excess(found) <= 1.0:
-            return _rounded(found, reduced.width), finished
-        share *= 0.5  # several batches each within their share, but not together: rare
+    found, finished = _flat(reduced, Interval(1.0, 1.0)), True
+    with ThreadPoolExecutor(effort.workers) as pool, progress.bar("concentrability", len(order)) as bar:
+        for batch in batches:
+            tail = Interval(1.0, float(promise[batch[0]]))
+            if tail.upper <= _floor(found, 1):
+                break
+            if finished:  # the widths of the batches add up, so each gets its share
+                part, finished = _batch(reduced, batch, tail, found, pool, deadline, 1.0 / len(batches), excess, bar)
+            else:  # what is left is known by its promise only
+                part = _flat(reduced, tail)
+            found = _combined(found, part)
+    return _rounded(found, reduced.width), finished
 
 
 def _batch(
