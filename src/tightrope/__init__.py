@@ -1,6 +1,8 @@
 """Tightrope: Markov decision processes solved with multi-step greedy policies, with a certificate beside every answer."""
 
-from tightrope import theory
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, mix
 from tightrope.operators import (
@@ -45,20 +47,50 @@ from tightrope.planning import (
 )
 from tightrope.solution import Solution, Status, Trace
 
+if TYPE_CHECKING:
+    from tightrope import approximate, online, testing, theory, views
+    from tightrope.approximate import KappaAPI, KappaPSDP, SwitchingPolicy
+    from tightrope.model import problems
+    from tightrope.model.files import read, write
+    from tightrope.online import OnlineKappaPI, StepSchedule, learn
+
+#: Names whose rooms load at first use, so that a solver does not pay for importing the learners.
+_LATER = {
+    "approximate": "tightrope.approximate",
+    "online": "tightrope.online",
+    "testing": "tightrope.testing",
+    "theory": "tightrope.theory",
+    "views": "tightrope.views",
+    "problems": "tightrope.model.problems",
+    "read": "tightrope.model.files:read",
+    "write": "tightrope.model.files:write",
+    "KappaAPI": "tightrope.approximate:KappaAPI",
+    "KappaPSDP": "tightrope.approximate:KappaPSDP",
+    "SwitchingPolicy": "tightrope.approximate:SwitchingPolicy",
+    "OnlineKappaPI": "tightrope.online:OnlineKappaPI",
+    "StepSchedule": "tightrope.online:StepSchedule",
+    "learn": "tightrope.online:learn",
+}
+
 __all__ = [
     "MDP",
     "D_kappa",
     "Exact",
     "H_kappa",
     "Kappa",
+    "KappaAPI",
+    "KappaPSDP",
     "Lambda",
     "Lookahead",
     "OneStep",
+    "OnlineKappaPI",
     "Policy",
     "PolicyIteration",
     "Solution",
     "Status",
+    "StepSchedule",
     "Sweeps",
+    "SwitchingPolicy",
     "T",
     "T_h",
     "T_h_pi",
@@ -66,6 +98,7 @@ __all__ = [
     "T_kappa_pi",
     "T_pi",
     "Trace",
+    "approximate",
     "cautious",
     "greedy",
     "greedy_set",
@@ -78,15 +111,35 @@ __all__ = [
     "kappa_lambda_pi",
     "kappa_pi",
     "kappa_vi",
+    "learn",
     "mix",
     "modified_policy_iteration",
+    "online",
     "policy_iteration",
+    "problems",
     "q_kappa",
     "q_value",
+    "read",
     "solve",
     "surrogate",
+    "testing",
     "theory",
     "value",
     "value_iteration",
+    "views",
+    "write",
     "xi",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
+    module, _, part = _LATER[name].partition(":")
+    found = import_module(module)
+    globals()[name] = getattr(found, part) if part else found
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
