@@ -33,6 +33,11 @@ def weights_of(case: Case, pi: tr.Policy) -> np.ndarray:
     return table
 
 
+def value_of(case: Case, pi: tr.Policy) -> np.ndarray:
+    """The value of a library policy by the reference: for laws that are about the policy, not about evaluation."""
+    return reference.value(case, weights_of(case, pi))
+
+
 @cache
 def pool(n: int = 1_000, seed: int = 20181, **fixed: float) -> list[tuple[Case, tr.MDP]]:
     """n random cases with their models, built once for the whole test run."""

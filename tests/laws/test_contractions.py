@@ -28,15 +28,21 @@ NAMES = ("T", "T_pi", "T_h", "T_kappa", "T_kappa_pi")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_contraction_and_monotonicity(name):
+def test_contraction(name):
     for case, mdp in pool():
         operator, modulus = operators(case, mdp)[name]
         v, w = case.v, case.w
-        high = np.maximum(v, w)
-        at_v, at_w, at_high = operator(v), operator(w), operator(high)
-        slack = case.slack(at_v, at_w, at_high, v, w)
+        at_v, at_w = operator(v), operator(w)
+        slack = case.slack(at_v, at_w, v, w)
         assert norm(at_v - at_w) <= modulus * norm(v - w) + slack
-        assert (at_high >= np.maximum(at_v, at_w) - slack).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_monotonicity(name):
+    for case, mdp in pool()[:300]:
+        operator, _ = operators(case, mdp)[name]
+        below, above = operator(case.v), operator(np.maximum(case.v, case.w))
+        assert (above >= below - case.slack(above, below, case.v, case.w)).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,11 +100,10 @@ def test_T_kappa_lies_between_T_and_the_optimum_where_T_improves():
         previous = tr.T(mdp, low)
         slack = case.slack(low, case.v_star)
         assert (previous >= low - slack).all()
-        for kappa in (0.5, 1.0):
-            now = tr.T_kappa(mdp, low, kappa)
-            assert (now >= previous - slack).all()
-            assert (now <= case.v_star + slack).all()
-            previous = now
+        now = tr.T_kappa(mdp, low, case.kappa)
+        assert (now >= previous - slack).all()
+        assert (now <= case.v_star + slack).all()
+        assert (reference.T_kappa(case, low, 0.5 * case.kappa) <= now + slack).all()
 
 
 def test_without_that_condition_T_kappa_need_not_increase_with_kappa():
