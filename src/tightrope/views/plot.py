@@ -8,6 +8,7 @@ from tightrope.solution import Solution
 from tightrope.views import style
 from tightrope.views.plot_bounds import bounds
 from tightrope.views.plot_grid import gridworld
+from tightrope.views.plot_online import learning
 from tightrope.views.plot_soft import dip, improvement_map
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from tightrope.experiments.tour import Lookahead
 
-__all__ = ["bounds", "convergence", "dip", "gridworld", "improvement_map", "lookahead"]
+__all__ = ["bounds", "convergence", "dip", "gridworld", "improvement_map", "learning", "lookahead"]
 
 
 def convergence(solutions: Solution | Mapping[str, Solution], *, colours: Mapping[str, str] | None = None) -> Any:
