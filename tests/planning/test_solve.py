@@ -1,14 +1,15 @@
 """Every algorithm reaches v*, certifies it, and says honestly when it could not."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
 import pytest
-import reference as ref
-from bridge import mdp_of
 
+import reference as ref
 import tightrope as tr
+from bridge import mdp_of
 from tightrope.errors import InvalidArgument, InvalidPolicy, UnsafeUpdate
 from tightrope.model import problems
 
@@ -96,7 +97,7 @@ def test_kappa_pi_and_h_pi_contract_and_improve():
             (tr.h_pi(3), case.gamma**3),
         ):
             seen = iterates(mdp, algorithm, case.v_pi, 2)
-            for a, b in zip(seen, seen[1:], strict=False):
+            for a, b in itertools.pairwise(seen):
                 assert (b.v >= a.v - slack).all()
                 assert (case.v_star - b.v).max() <= modulus * (case.v_star - a.v).max() + slack
 

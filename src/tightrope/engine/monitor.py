@@ -80,6 +80,8 @@ class Monitor:
 
     limits: Limits
     on_iteration: Callable[[Row], None] | None = None
+    #: How many threads may sweep; None for all cores.
+    threads: int | None = None
     rows: list[Row] = field(default_factory=list)
     best: tuple[IntArray, Certificate] | None = None
     #: What the solver decided on the way, in words.
@@ -95,7 +97,7 @@ class Monitor:
 
     def inner(self, atol: float) -> Monitor:
         """A monitor for an inner problem, with the same deadline."""
-        watch = Monitor(Limits(atol=atol))
+        watch = Monitor(Limits(atol=atol), threads=self.threads)
         watch.deadline = self.deadline
         return watch
 

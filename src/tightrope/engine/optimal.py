@@ -33,7 +33,7 @@ class Optimum:
 def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None) -> Optimum:
     """An optimal policy with a certified relative gap of tol (0: as small as floats allow); a monitor brings its own limits."""
     watch = monitor or Monitor(Limits(tol))
-    work = Workspace(mdp, v0)
+    work = Workspace(mdp, v0, watch.threads)
     choice = Choice(work)
     status: Status | None = None
     method, cost, before = None, 0.0, 0.0

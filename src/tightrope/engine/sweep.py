@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tightrope import kernels
-from tightrope.kernels import unsigned
+from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
@@ -24,20 +24,27 @@ class Sweep(NamedTuple):
 
 
 class Sweeper:
-    """Backs up value functions of one model; arrays are prepared once."""
+    """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
-    def __init__(self, mdp: MDP) -> None:
+    def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         P = mdp.P
-        self._first = mdp.first
-        self._arrays = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r, unsigned(mdp.first), mdp.gamma)
+        self.first = mdp.first
+        self.pairs = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r)
+        self.model = (*self.pairs, unsigned(mdp.first), mdp.gamma)
+        self.threads = team.team_size(threads, P.nnz)
+        self.parts = team.ranges(P.indptr[mdp.first], self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
     def backup(self, v: FloatArray) -> Sweep:
         """T v in fresh arrays."""
         u = np.empty_like(v)
-        rows = np.empty(len(v), dtype=self._first.dtype)
+        rows = np.empty(len(v), dtype=self.first.dtype)
         return Sweep(u, rows, *self.backup_into(v, u, rows))
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        low, high = kernels.backup(*self._arrays, v, u, unsigned(rows))
-        return low, high
+        return extremes(team.each(kernels.backup, (*self.model, v, u, unsigned(rows)), self.parts, self.threads))
+
+
+def extremes(changes: list[tuple[float, float]]) -> tuple[float, float]:
+    """The smallest and the largest change over all parts."""
+    return min(low for low, _ in changes), max(high for _, high in changes)

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.direct import factor_cost
-from tightrope.kernels import unsigned
+from tightrope.engine.sweep import Sweeper, extremes
+from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
+#: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
+BLOCKS = 8
+
 
 class Workspace:
     """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
 
-    def __init__(self, mdp: MDP, v0: FloatArray | None) -> None:
+    def __init__(self, mdp: MDP, v0: FloatArray | None, threads: int | None = None) -> None:
         P, S = mdp.P, mdp.n_states
         self.S, self.gamma = S, mdp.gamma
         self.nnz = P.nnz
         self.actions = mdp.n_pairs / S
-        self._pairs = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r)
-        self._first = unsigned(mdp.first)
         self._P = P
+        self._sweeper = Sweeper(mdp, threads)
+        large = P.nnz >= 2 * team.WORTH_IT
+        self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if large else [(0, S)]
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.v = np.full(S, mdp.reward_range[0] / (1.0 - mdp.gamma)) if v0 is None else np.array(v0, dtype=np.float64)
         self.u = np.empty(S)
@@ -35,11 +40,11 @@ class Workspace:
         #: By how much a sweep of the chain shrinks the span, as last seen.
         self.mixing = 1.0
         self.backups = 0
-        self.backwards = True
+        self._backwards = True
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         self._factor_cost: float | None = None
-        self._chain: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._chain: tuple[Any, Any, Any, Any] | None = None
 
     @property
     def span(self) -> float:
@@ -58,38 +63,54 @@ class Workspace:
 
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
-        self.low, self.high = kernels.backup(*self._pairs, self._first, self.gamma, self.v, self.u, unsigned(self.rows))
-        self.backups += len(self._pairs[3])
+        self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
+        self.backups += len(self._P.indptr) - 1
 
     def bellman_gauss_seidel(self) -> float:
-        """One Bellman sweep of v in place, the other way round than the last one; returns the largest change."""
-        rows = unsigned(self.rows)
-        change = kernels.gauss_seidel(*self._pairs, self._first, self.gamma, self.v, rows, self.backwards)
-        self.backwards = not self.backwards
-        self.backups += len(self._pairs[3])
-        return float(change)
+        """One Bellman sweep of v in place, the other way round than the last one; returns the largest change. u is scratch."""
+        arguments = (*self._sweeper.model, self.v, unsigned(self.rows))
+        self.backups += len(self._P.indptr) - 1
+        return self._in_place(kernels.gauss_seidel, arguments)
 
     def extract(self) -> None:
         """Copy the greedy policy's rows together."""
-        kernels.extract(*self._pairs, unsigned(self.rows), *self._buffers())
+        kernels.extract(*self._sweeper.pairs, unsigned(self.rows), *self._buffers())
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the extracted chain until the span is <= target; returns how many. u is scratch."""
-        indptr, indices, data, r = self._buffers()
-        span = self.span
-        n, low, high = kernels.policy_sweeps(indptr, indices, data, r, self.gamma, self.v, self.u, most, target)
+        span, n, chain = self.span, 0, (*self._buffers(), self.gamma)
+        if self._sweeper.threads == 1:
+            n, self.low, self.high = kernels.policy_sweeps(*chain, self.v, self.u, most, target)
+        else:
+            while n < most and (n == 0 or self.span > target):
+                changes = team.each(kernels.policy_backup, (*chain, self.v, self.u), self._sweeper.parts, self._sweeper.threads)
+                self.low, self.high = extremes(changes)
+                self.v, self.u = self.u, self.v
+                n += 1
         self.backups += n * self.S
-        self.low, self.high = low, high
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if self.span > 0.0 and n else 0.0
-        return int(n)
+        return n
 
     def split_sweeps(self, most: int, target: float) -> int:
-        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many."""
-        buffers = self._buffers()
-        kernels.extract_split(*self._pairs, unsigned(self.rows), self.gamma, *buffers)
-        n, _ = kernels.split_gauss_seidel(*buffers, self.v, most, target)
+        """Gauss-Seidel sweeps of v along the greedy policy's chain, both ways in turn; returns how many. u is scratch."""
+        chain = self._buffers()
+        kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
+        n, change = 0, np.inf
+        while n < most and change > target:
+            change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
+            n += 1
         self.backups += n * self.S
-        return int(n)
+        return n
+
+    def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> float:
+        """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before; returns the largest change."""
+        others = self.v
+        if len(self._blocks) > 1:
+            self.u[:] = self.v
+            others = self.u
+        self._backwards = not self._backwards
+        arguments = (*arguments, not self._backwards, others)
+        return max(team.each(kernel, arguments, self._blocks, self._sweeper.threads))
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
@@ -110,9 +131,9 @@ class Workspace:
         signed = self._P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr.view(signed)), shape=(self.S, self.S)), r
 
-    def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _buffers(self) -> tuple[Any, Any, Any, Any]:
         if self._chain is None:
-            widest = np.maximum.reduceat(np.diff(self._P.indptr), self._first[:-1])
-            room, index = int(widest.sum()), self._pairs[0].dtype
+            widest = np.maximum.reduceat(np.diff(self._P.indptr), self._sweeper.first[:-1])
+            room, index = int(widest.sum()), self._sweeper.pairs[0].dtype
             self._chain = (np.empty(self.S + 1, index), np.empty(room, index), np.empty(room), np.empty(self.S))
         return self._chain

@@ -1,4 +1,4 @@
-"""Sweeps on one thread.
+"""Sweeps over the states lo..hi-1 of a model; disjoint ranges can run on threads of their own.
 
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
@@ -16,12 +16,12 @@ TWO = uint64(2)
 
 
 @njit(cache=True, nogil=True)
-def backup(indptr, indices, data, r, first, gamma, v, out, rows):
+def backup(indptr, indices, data, r, first, gamma, v, out, rows, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v."""
     low, high = np.inf, -np.inf
-    l = uint64(first[0])
+    l = uint64(first[lo])
     k = uint64(indptr[l])
-    for s in range(uint64(len(first) - 1)):
+    for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
@@ -49,6 +49,29 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows):
 
 
 @njit(cache=True, nogil=True)
+def policy_backup(indptr, indices, data, r, gamma, v, out, lo, hi):
+    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v."""
+    low, high = np.inf, -np.inf
+    k = uint64(indptr[lo])
+    for s in range(uint64(lo), uint64(hi)):
+        end = uint64(indptr[s + ONE])
+        even, odd = 0.0, 0.0
+        while k + ONE < end:
+            even += data[k] * v[indices[k]]
+            odd += data[k + ONE] * v[indices[k + ONE]]
+            k += TWO
+        if k < end:
+            even += data[k] * v[indices[k]]
+            k += ONE
+        q = r[s] + gamma * (even + odd)
+        change = q - v[s]
+        low = min(low, change)
+        high = max(high, change)
+        out[s] = q
+    return low, high
+
+
+@njit(cache=True, nogil=True)
 def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     """Up to `most` backups of a chain, fewer once the span of the change is <= target; the result is in v, `out` is scratch.
 
@@ -57,23 +80,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     low, high = -np.inf, np.inf
     n = 0
     while n < most and high - low > target:
-        low, high = np.inf, -np.inf
-        k = uint64(indptr[0])
-        for s in range(uint64(len(r))):
-            end = uint64(indptr[s + ONE])
-            even, odd = 0.0, 0.0
-            while k + ONE < end:
-                even += data[k] * v[indices[k]]
-                odd += data[k + ONE] * v[indices[k + ONE]]
-                k += TWO
-            if k < end:
-                even += data[k] * v[indices[k]]
-                k += ONE
-            q = r[s] + gamma * (even + odd)
-            change = q - v[s]
-            low = min(low, change)
-            high = max(high, change)
-            out[s] = q
+        low, high = policy_backup(indptr, indices, data, r, gamma, v, out, 0, len(r))
         v, out = out, v
         n += 1
     if n % 2:
@@ -82,25 +89,28 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
 
 
 @njit(cache=True, nogil=True)
-def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards):
+def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, others, lo, hi):
     """One Bellman sweep in place, in state order or against it; returns the largest change.
 
-    Every state sees the new values of the states before it, and the chance of staying put is solved for:
-    v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
+    Every state sees the new values of the states before it in this range and those in `others` outside it, and the chance of
+    staying put is solved for: v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
     """
-    S = uint64(len(first) - 1)
+    begin, size = uint64(lo), uint64(hi) - uint64(lo)
     largest = 0.0
-    for i in range(S):
-        s = S - ONE - i if backwards else i
+    for i in range(size):
+        s = begin + (size - ONE - i if backwards else i)
         best = -np.inf
         chosen = uint64(first[s])
         for l in range(uint64(first[s]), uint64(first[s + ONE])):
             total, stay = 0.0, 0.0
             for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-                if indices[k] == s:
+                j = uint64(indices[k])
+                if j == s:
                     stay = data[k]
+                elif j - begin < size:
+                    total += data[k] * v[j]
                 else:
-                    total += data[k] * v[indices[k]]
+                    total += data[k] * others[j]
             q = r[l] + gamma * total
             if stay > 0.0:
                 q /= 1.0 - gamma * stay
@@ -153,25 +163,22 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @njit(cache=True, nogil=True)
-def split_gauss_seidel(indptr, indices, data, r, v, most, target):
-    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, forwards and backwards in turn, until no change exceeds target.
-
-    Returns the number of sweeps and the largest change of the last one.
-    """
-    S = uint64(len(r))
-    n = 0
-    largest = np.inf
-    while n < most and largest > target:
-        largest = 0.0
-        for i in range(S):
-            s = S - ONE - i if n % 2 else i
-            total = r[s]
-            for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
-                total += data[k] * v[indices[k]]
-            largest = max(largest, abs(total - v[s]))
-            v[s] = total
-        n += 1
-    return n, largest
+def split_gauss_seidel(indptr, indices, data, r, v, backwards, others, lo, hi):
+    """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change."""
+    begin, size = uint64(lo), uint64(hi) - uint64(lo)
+    largest = 0.0
+    for i in range(size):
+        s = begin + (size - ONE - i if backwards else i)
+        total = r[s]
+        for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
+            j = uint64(indices[k])
+            if j - begin < size:
+                total += data[k] * v[j]
+            else:
+                total += data[k] * others[j]
+        largest = max(largest, abs(total - v[s]))
+        v[s] = total
+    return largest
 
 
 @njit(cache=True, nogil=True)

@@ -71,7 +71,7 @@ class Lookahead:
         """h-1 more backups after the one that made the iterate."""
         if self.h == 1:
             return Improvement(now.greedy, now.v, now.Tv)
-        sweeper = Sweeper(mdp)
+        sweeper = Sweeper(mdp, monitor.threads)
         ahead = now.Tv
         for _ in range(self.h - 2):
             ahead = sweeper.backup(ahead).u.copy()

@@ -87,7 +87,7 @@ class PolicyIteration:
 
 def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> Iterate:
     """Back v up once: the certificate, and the start of whatever improvement comes next."""
-    sweep = Sweeper(mdp).backup(v)
+    sweep = Sweeper(mdp, monitor.threads).backup(v)
     monitor.backups += mdp.n_pairs
     certificate = certify(mdp, sweep.u, sweep.low, sweep.high)
     greedy = Policy.of_rows(mdp.pairs, sweep.rows)

@@ -31,6 +31,7 @@ def solve(
     max_iterations: int | None = None,
     max_seconds: float | None = None,
     on_iteration: Callable[[Row], None] | None = None,
+    threads: int | None = None,
 ) -> Solution:
     """The optimal policy of an MDP, with a certificate.
 
@@ -44,8 +45,10 @@ def solve(
         max_iterations: stop after this many improvements, with a status that says so.
         max_seconds: stop after about this long, with a status that says so.
         on_iteration: called with each trace row as it is made.
+        threads: how many threads sweep large models; all cores by default. The answer is the same for any number.
     """
-    monitor = Monitor(Limits(tol, atol, max_iterations, max_seconds), on_iteration)
+    limits = Limits(tol, atol, max_iterations, max_seconds)
+    monitor = Monitor(limits, on_iteration, None if threads is None else validate.positive_integer(threads, "threads"))
     if pi0 is not None:
         pi0.check(mdp)
     if algorithm is None:

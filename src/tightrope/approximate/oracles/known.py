@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope import kernels
+from tightrope.engine import Sweeper
 from tightrope.errors import InvalidArgument
-from tightrope.kernels import unsigned
 from tightrope.model import validate
 from tightrope.model.policy import Policy
 from tightrope.operators import T_kappa, kappa_greedy
@@ -85,13 +84,13 @@ class ApproximateVI:
         """The policy greedy at the last w."""
         model = problem.known(self)
         g = model.gamma
-        arrays = (unsigned(model.P.indptr), unsigned(model.P.indices), model.P.data, model.r, unsigned(model.first))
+        sweeper = Sweeper(model)
         w, out = np.array(problem.v), np.empty(model.n_states)
         rows = np.empty(model.n_states, dtype=model.first.dtype)
         done = 0
         while True:
             # each pass both backs up and finds the greedy pairs at w, so that the last one costs nothing extra
-            low, high = kernels.backup(*arrays, g, w, out, unsigned(rows))
+            low, high = sweeper.backup_into(w, out, rows)
             if done == self.sweeps or (self.tolerance is not None and g * (high - low) <= self.tolerance * (1.0 - g)):
                 return Policy.of_rows(model.pairs, rows)
             w, out = out, w

@@ -1,0 +1,57 @@
+"""Kernels over ranges of states, on several threads: they release the interpreter lock, so Python's own threads are enough."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: Transitions below which a second thread costs more than it brings.
+WORTH_IT = 1_000_000
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def team_size(threads: int | None, nnz: int) -> int:
+    """How many threads to use on a model with nnz transitions; None asks for all cores."""
+    return min(threads or cores(), max(1, nnz // WORTH_IT))
+
+
+def ranges(work: Any, parts: int) -> list[tuple[int, int]]:
+    """Split 0..n-1 into `parts` ranges of about equal work, `work` [n+1] being the running total."""
+    cuts = np.searchsorted(work, np.linspace(0, float(work[-1]), parts + 1)[1:-1])
+    ends = [0, *map(int, cuts), len(work) - 1]
+    return [(lo, hi) for lo, hi in itertools.pairwise(ends) if hi > lo]
+
+
+def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence[tuple[int, int]], threads: int) -> list[Any]:
+    """kernel(*arguments, lo, hi) for every part, on up to `threads` threads; results in order."""
+
+    def run(group: Sequence[tuple[int, int]]) -> list[Any]:
+        return [kernel(*arguments, lo, hi) for lo, hi in group]
+
+    if threads == 1 or len(parts) == 1:
+        return run(parts)
+    share = -(-len(parts) // threads)
+    groups = [parts[i : i + share] for i in range(0, len(parts), share)]
+    waiting = [_pool(threads - 1).submit(run, group) for group in groups[1:]]
+    done = run(groups[0])
+    for later in waiting:
+        done += later.result()
+    return done
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; made at the first large model, kept for the next."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="tightrope")

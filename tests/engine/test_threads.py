@@ -1,0 +1,58 @@
+"""One thread or several: the same bits."""
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.engine import workspace
+from tightrope.errors import InvalidArgument
+from tightrope.kernels import team
+from tightrope.model import problems
+
+
+@pytest.fixture(autouse=True)
+def small_models_count_as_large(monkeypatch):
+    monkeypatch.setattr(team, "WORTH_IT", 100)
+
+
+@pytest.mark.parametrize("algorithm", [None, tr.value_iteration(), tr.kappa_pi(0.5), tr.h_pi(3)], ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: problems.gridworld(15, 15, gamma=0.99),
+        lambda: problems.garnet(200, gamma=0.99),
+        lambda: problems.queue(150, gamma=0.999),
+        lambda: problems.gambler(80),  # ragged
+    ],
+)
+def test_the_answer_does_not_depend_on_the_number_of_threads(make, algorithm):
+    mdp = make()
+    one, three = (tr.solve(mdp, algorithm, threads=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.value, three.value)
+    np.testing.assert_array_equal(one.policy.rows, three.policy.rows)
+    assert [row[:-1] for row in one.trace.rows] == [row[:-1] for row in three.trace.rows]
+    assert one.converged
+
+
+def test_blocks_cover_every_state_once():
+    mdp = problems.gambler(80)
+    for parts in (1, 2, 7, 500):
+        ranges = team.ranges(mdp.P.indptr[mdp.first], parts)
+        assert [s for lo, hi in ranges for s in range(lo, hi)] == list(range(mdp.n_states))
+
+
+def test_small_models_start_no_thread(monkeypatch):
+    monkeypatch.setattr(team, "WORTH_IT", 1_000_000)
+
+    def never(_workers):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(team, "_pool", never)
+    assert tr.solve(problems.garnet(100), threads=2).converged
+    assert workspace.Workspace(problems.garnet(100), None, 2)._sweeper.threads == 1
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5])
+def test_a_senseless_number_of_threads_is_refused(threads):
+    with pytest.raises(InvalidArgument, match="threads"):
+        tr.solve(problems.forest(), threads=threads)
