@@ -13,7 +13,7 @@ from tightrope.errors import InvalidModel, MissingExtra
 from tightrope.model import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
@@ -97,13 +97,15 @@ def estimate_from_gymnasium(env: Any, gamma: float, *, steps: int, seed: int, co
     s, a = s[order], a[order]
     row = np.searchsorted(s * A + a, seen.pair)
     counts = np.bincount(row, minlength=len(s))
+    kinds, which, times = np.unique((row * S + seen.target) * 2 + seen.ends, return_inverse=True, return_counts=True)
     loops = np.flatnonzero(counts == 0)
+    pair, target = np.divmod(kinds // 2, S)
     moves = _Moves(
-        np.append(row, loops),
-        np.append(1.0 / counts[row], np.ones(len(loops))),
-        np.append(seen.target, s[loops]),
-        np.append(seen.r, np.zeros(len(loops))),
-        np.append(seen.ends, np.zeros(len(loops), dtype=bool)),
+        np.append(pair, loops),
+        np.append(times / counts[pair], np.ones(len(loops))),
+        np.append(target, s[loops]),
+        np.append(np.bincount(which, seen.r) / times, np.zeros(len(loops))),
+        np.append(kinds % 2 == 1, np.zeros(len(loops), dtype=bool)),
     )
     mdp = moves.model(MDP, s, a, S, gamma, np.bincount(begins, minlength=S) / len(begins))
     counts = np.append(counts, np.zeros(mdp.n_pairs - len(counts), dtype=counts.dtype))
@@ -144,14 +146,14 @@ def evaluate_in(
 
     Args:
         env: the environment; its observations are state numbers.
-        policy: anything with `predict(observation, ...) -> (action, state)`; a stochastic policy is sampled.
+        policy: a policy of the environment's model; a stochastic one is sampled.
         episodes: how many.
         seed: seeds the environment and the policy.
         gamma: the discount of the returns; 1, what RL papers report, by default.
         show_progress: draw a progress bar; by default on a terminal only.
     """
     n, discount = validate.positive_integer(episodes, "episodes"), validate.unit(gamma, "gamma")
-    rng = np.random.default_rng(seed)
+    act = _actor(policy, np.random.default_rng(seed))
     returns, lengths, truncations = np.zeros(n), np.zeros(n, dtype=np.int64), 0
     observation, _ = env.reset(seed=seed)
     with progress.bar("episodes", n, show=show_progress) as bar:
@@ -160,8 +162,7 @@ def evaluate_in(
                 observation, _ = env.reset()
             weight, over = 1.0, False
             while not over:
-                action, _ = policy.predict(observation, deterministic=policy.is_deterministic, rng=rng)
-                observation, reward, terminated, truncated, _ = env.step(action)
+                observation, reward, terminated, truncated, _ = env.step(act(observation))
                 returns[episode] += weight * float(reward)
                 lengths[episode] += 1
                 weight *= discount
@@ -169,6 +170,13 @@ def evaluate_in(
             truncations += bool(truncated and not terminated)
             bar.advance()
     return Returns(returns, lengths, truncations)
+
+
+def _actor(policy: Policy, rng: np.random.Generator) -> Callable[[Any], Any]:
+    """The action for an observation; looked up in a list where the policy is deterministic, since an episode has many steps."""
+    if policy.is_deterministic:
+        return policy.actions.tolist().__getitem__
+    return lambda observation: policy.predict(observation, deterministic=False, rng=rng)[0]
 
 
 def as_gymnasium(mdp: MDP) -> Any:

@@ -77,24 +77,29 @@ def _rising(numbers: IntArray, first: IntArray) -> bool:
 
 
 def _order(codes: IntArray, first: IntArray) -> IntArray | None:
-    """A linear order of the names that agrees with the order of every state's rows; None if there is none."""
-    within = np.ones(max(len(codes) - 1, 0), dtype=bool)
+    """A linear order of the names that agrees with the order of every state's rows; None if there is none.
+
+    It depends on the rows alone, not on how names were coded: what is written and what is read get the same order.
+    """
+    used, at, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    seen = np.argsort(at)
+    if used[0] < 0:
+        seen = seen[seen > 0]
+    rank = np.full(len(used), -1)
+    rank[seen] = np.arange(len(seen))
+    rows, n = rank[inverse], len(seen)
+    within = np.ones(max(len(rows) - 1, 0), dtype=bool)
     within[first[1:-1] - 1] = False
-    n = int(codes.max(initial=-1)) + 1
-    edges = np.unique(codes[:-1][within] * n + codes[1:][within])
-    before, after = np.divmod(edges, n)
+    before, after = np.divmod(np.unique(rows[:-1][within] * n + rows[1:][within]), n)
     waiting = np.bincount(after, minlength=n)
     begins = np.searchsorted(before, np.arange(n + 1))
-    used, at = np.unique(codes, return_index=True)
-    used, at = used[used >= 0], at[used >= 0]
-    ready = used[np.argsort(at)][::-1].tolist()
-    ready = [code for code in ready if not waiting[code]]
+    ready = [name for name in range(n - 1, -1, -1) if not waiting[name]]
     order: list[int] = []
     while ready:
-        code = ready.pop()
-        order.append(code)
-        for then in after[begins[code] : begins[code + 1]][::-1].tolist():
+        name = ready.pop()
+        order.append(name)
+        for then in after[begins[name] : begins[name + 1]][::-1].tolist():
             waiting[then] -= 1
             if not waiting[then]:
                 ready.append(then)
-    return np.array(order, dtype=np.int64) if len(order) == len(used) else None
+    return used[seen[order]] if len(order) == n else None

@@ -80,7 +80,7 @@ class Model:
         places, work = _Places(P, A), 0
         for a, s, t, o, value in self.R:
             entries = places.of(a, s, t)
-            work += P.nnz if isinstance(entries, slice) else len(entries)
+            work += len(range(*entries.indices(P.nnz))) if isinstance(entries, slice) else len(entries)
             if work > 50 * _ENTRIES:
                 raise InvalidFile(f"{self.path}: its R lines with wildcards touch too many transitions; use a sparse format")
             values[entries, slice(None) if o < 0 else o] = value

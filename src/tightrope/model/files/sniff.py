@@ -33,9 +33,9 @@ _BINARY: list[tuple[Callable[[bytes], bool], Any]] = [
 ]
 _TEXT = [
     (re.compile(r"^@(type|value_type|nr_states|reward_models|parameters)\b", re.MULTILINE), drn),
-    (re.compile(r"\s*(\d+\s+\d+([ \t]+\d+)?|mdp|dtmc|ctmc|ma)[ \t\r]*(\n|$)", re.IGNORECASE), prism),
+    (re.compile(r"\A\s*(\d+\s+\d+([ \t]+\d+)?|mdp|dtmc|ctmc|ma)[ \t\r]*(\n|$)", re.IGNORECASE), prism),
     (re.compile(r"^\s*(discount|values|states|actions|observations)\s*:", re.MULTILINE), cassandra),
-    (re.compile(r"(#[^\n]*\n|\s)*[^\n,]*(,[^\n,]*){3,4}\n"), table),
+    (re.compile(r"\A(#[^\n]*\n|\s)*[^\n,]*(,[^\n,]*){3,4}\n"), table),
 ]
 
 
