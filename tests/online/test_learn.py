@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from tightrope import MDP, Policy, kernels, q_value, value
+from tightrope import MDP, Policy, archive, kernels, q_value, value
 from tightrope.errors import InvalidArgument, InvalidFile
 from tightrope.kernels import unsigned
 from tightrope.model import problems
@@ -104,6 +104,24 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "run.npz").write_text("nothing of the sort")
     with pytest.raises(InvalidFile, match="online run"):
         Run.load(tmp_path / "run.npz")
+
+
+def test_a_file_that_lacks_something_is_refused(mdp, tmp_path):
+    run = learn(mdp, QLearning(), 10)
+    run.save(tmp_path / "run.npz")
+    header, arrays = archive.load(tmp_path / "run.npz", "online run")
+    del arrays["words"]
+    archive.save(tmp_path / "run.npz", "online run", {k: v for k, v in header.items() if k not in {"kind", "version"}}, arrays)
+    with pytest.raises(InvalidFile, match="lacks 'words' of an online run"):
+        Run.load(tmp_path / "run.npz")
+
+
+def test_a_simulator_that_fails_ends_all_seeds_at_once(mdp):
+    def step(*_):
+        raise RuntimeError("the simulator broke")
+
+    with pytest.raises(RuntimeError, match="the simulator broke"):
+        learn_seeds(Simulator(mdp.pairs, mdp.gamma, step), OnlineKappaPI(0.5), 10**8, seeds=4)
 
 
 def test_checkpoint(mdp, tmp_path, monkeypatch):

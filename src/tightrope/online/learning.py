@@ -106,7 +106,11 @@ def learn_seeds(
         ThreadPoolExecutor(threads) as pool,
     ):
         futures = [pool.submit(_carry_on, job, start, stop, bar, None) for start in starts]
-        return Runs(tuple(future.result() for future in futures))
+        try:
+            return Runs(tuple(future.result() for future in futures))
+        except BaseException:
+            stop.set()  # or the pool would wait for the other seeds to finish before the error is seen
+            raise
 
 
 def resume(

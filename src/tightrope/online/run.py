@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope import archive
-from tightrope.errors import InvalidArgument, MissingExtra
+from tightrope.errors import InvalidArgument, InvalidFile, MissingExtra
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
 from tightrope.online.learner import ExpectedSarsa, Learner, OnlineKappaPI, QLearning
@@ -121,6 +121,14 @@ class Run:
     def load(cls, path: str | os.PathLike[str], learner: Learner | None = None) -> Run:
         """Read what `save` wrote; a learner with custom step sizes must be given again."""
         header, arrays = archive.load(path, _KIND)
+        try:
+            return cls._held(header, arrays, learner)
+        except (KeyError, TypeError) as error:
+            raise InvalidFile(f"{path} lacks {error} of an {_KIND}; it was written by something else, or cut") from None
+
+    @classmethod
+    def _held(cls, header: Mapping[str, Any], arrays: Mapping[str, Any], learner: Learner | None) -> Run:
+        """The run that a file's header and arrays describe."""
         ids = arrays.get("ids")
         pairs = Pairs(frozen(arrays["first"]), None if ids is None else frozen(ids))
         generator = np.random.Generator(np.random.PCG64())
@@ -128,7 +136,7 @@ class Run:
         return cls(
             _learner(header) if learner is None else learner,
             OnlineState(pairs, header["gamma"], arrays["table"], arrays["state_visits"]),
-            {name.removeprefix("trace."): arrays[name] for name in arrays if name.startswith("trace.")},
+            {name: arrays[f"trace.{name}"] for name in ("step", *COLUMNS)},
             Chance(arrays["words"], arrays["place"], generator),
             arrays["nu"],
             header["restart"],
