@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
 
+#: Trees of the forest that is used by default; they agree on every pair that was seen, more would only smooth the others.
+TREES = 20
+#: Rows from which on it is worth growing trees on every core.
+MANY = 5_000
+
 
 @dataclass(frozen=True, eq=False)
 class FittedQ:
@@ -31,7 +36,7 @@ class FittedQ:
     same regression and many times faster. (A regressor without `sample_weight` gets each pair repeated as often as it was seen.)
 
     Args:
-        regressor: any scikit-learn regressor; a forest of 50 extremely randomised trees by default. It is cloned, and
+        regressor: any scikit-learn regressor; a forest of 20 extremely randomised trees by default. It is cloned, and
             seeded if it has a `random_state`.
         samples: transitions in the batch.
         rounds: regressions; by default as many as the horizon of the surrogate asks for, at most 50.
@@ -62,7 +67,7 @@ class FittedQ:
         q = np.zeros(pairs.n_pairs)
         for n in range(self.rounds or min(50, backups(problem.gamma, 0.01))):
             y = r + problem.gamma * (P @ np.where(problem.terminal, 0.0, best(q, pairs)[0]))
-            model = _fresh(self.regressor, rng)
+            model = _fresh(self.regressor, len(X), rng)
             _fit(model, known, y, often)
             q = _predict(model, X, pairs, n)
         return greedy_in(q, pairs)
@@ -78,14 +83,14 @@ def backups(g: float, rest: float) -> int:
     return 1 if g == 0.0 else max(1, math.ceil(math.log(rest) / math.log(g)))
 
 
-def _fresh(regressor: Any, rng: np.random.Generator) -> Any:
-    """An unfitted copy, seeded."""
+def _fresh(regressor: Any, n: int, rng: np.random.Generator) -> Any:
+    """An unfitted copy, seeded; our own forest uses every core when there are enough rows to share."""
     try:
         from sklearn.base import clone  # noqa: PLC0415  (optional, and a second to load)
         from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415
     except ImportError:
         raise MissingExtra("scikit-learn", "sklearn") from None
-    model = ExtraTreesRegressor(n_estimators=50) if regressor is None else clone(regressor)
+    model = ExtraTreesRegressor(TREES, n_jobs=-1 if n > MANY else None) if regressor is None else clone(regressor)
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=int(rng.integers(2**31)))
     return model

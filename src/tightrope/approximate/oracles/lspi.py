@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
 
+#: Unknowns up to which a sparse system is solved by elimination.
+SMALL = 2_000
+
 
 @dataclass(frozen=True, eq=False)
 class LSPI:
@@ -72,16 +75,26 @@ class LSPI:
 
 def lstd(phi: sp.csr_array, ahead: sp.csr_array, weights: FloatArray, r: FloatArray, ridge: float) -> FloatArray:
     """θ of the fixed point Φᵀ D (Φ - ahead) θ = Φᵀ D r, with D = diag(weights) and a ridge in units of the mean diagonal."""
-    from scipy.sparse.linalg import spsolve  # noqa: PLC0415  (slow to load, and only here)
-
     weighted = sp.csr_array((sp.diags_array(weights) @ phi).T)
     A = sp.csc_array(weighted @ (phi - ahead))
     size = float(np.abs(weighted @ phi).diagonal().mean()) or 1.0
     A = sp.csc_array(A + ridge * size * sp.identity(A.shape[0], format="csc"))
     b = weighted @ r
-    dense = A.nnz > 0.1 * A.shape[0] * A.shape[1]
-    theta = np.linalg.lstsq(A.toarray(), b, rcond=None)[0] if dense else spsolve(A, b)
-    return np.asarray(theta)
+    if A.nnz > 0.1 * A.shape[0] * A.shape[1]:
+        return np.asarray(np.linalg.lstsq(A.toarray(), b, rcond=None)[0])
+    return _solve(A, b)
+
+
+def _solve(A: Any, b: FloatArray) -> FloatArray:
+    """A sparse system: by elimination when it is small, by iteration when fill-in would hurt (unless that fails)."""
+    from scipy.sparse.linalg import bicgstab, spsolve  # noqa: PLC0415  (slow to load, and only here)
+
+    if A.shape[0] > SMALL:
+        scale = 1.0 / np.where(A.diagonal() == 0.0, 1.0, A.diagonal())
+        theta, failed = bicgstab(sp.diags_array(scale) @ A, scale * b, rtol=1e-10, maxiter=500)
+        if not failed:
+            return np.asarray(theta)
+    return np.asarray(spsolve(A, b))
 
 
 def _live(problem: Problem, pi: Policy) -> sp.csr_array:
