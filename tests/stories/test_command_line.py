@@ -189,7 +189,7 @@ def test_help_names_the_exit_codes_and_loads_nothing_heavy():
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    for command in ("solve", "info", "problems", "convert", "learn", "bounds", "demo", "--version", "130"):
+    for command in ("solve", "info", "problems", "convert", "learn", "approximate", "bounds", "demo", "--version", "130"):
         assert command in done.stdout
 
 

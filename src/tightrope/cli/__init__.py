@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import bounds, console, convert, demo, info, learn, problems, solve
+from tightrope.cli import approximate, bounds, console, convert, demo, info, learn, problems, solve
 
 app = typer.Typer(
     name="tightrope",
@@ -19,7 +19,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (solve.solve, info.info, problems.problems, convert.convert, learn.learn, bounds.bounds, demo.demo):
+for command in (
+    solve.solve,
+    info.info,
+    problems.problems,
+    convert.convert,
+    learn.learn,
+    approximate.approximate,
+    bounds.bounds,
+    demo.demo,
+):
     app.command()(command)
 
 

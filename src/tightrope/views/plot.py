@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.solution import Solution
 from tightrope.views import style
+from tightrope.views.plot_approximate import approximation, loss_against_kappa
 from tightrope.views.plot_bounds import bounds
 from tightrope.views.plot_grid import gridworld
 from tightrope.views.plot_online import learning
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
 
     from tightrope.experiments.tour import Lookahead
 
-__all__ = ["bounds", "convergence", "dip", "gridworld", "improvement_map", "learning", "lookahead"]
+__all__ = [
+    "approximation",
+    "bounds",
+    "convergence",
+    "dip",
+    "gridworld",
+    "improvement_map",
+    "learning",
+    "lookahead",
+    "loss_against_kappa",
+]
 
 
 def convergence(solutions: Solution | Mapping[str, Solution], *, colours: Mapping[str, str] | None = None) -> Any:
