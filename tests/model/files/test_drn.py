@@ -100,6 +100,14 @@ def test_a_pomdp_and_a_chain_are_noted(tmp_path):
     )
 
 
+def test_names_with_spaces_as_storm_writes_them(tmp_path):
+    """Storm's exporter does not quote them; taking the first word for the name would lose the rewards in silence."""
+    content = STORM.replace("action a [", "action go far, [a] away [").replace("action b [", "action go [")
+    mdp = files.read(put(tmp_path, content), 0.9, "cost")
+    np.testing.assert_array_equal(mdp.r, [1, 0, 2.5, 1, 0])
+    assert [mdp.pairs.action_names[a] for a in mdp.pairs.actions] == ["go far, [a] away", "go", "", "go far, [a] away", "c"]
+
+
 HEAD = "@type: MDP\n@nr_states\n1\n@model\n"
 
 
@@ -129,6 +137,15 @@ HEAD = "@type: MDP\n@nr_states\n1\n@model\n"
         (STORM.replace("3 : 2/3", "3 : 2/0"), "line 25: a probability expected; found '2/0'"),
         (STORM.replace("3 : 2/3", "3 : $2"), r"line 25: a probability expected; found '\$2'"),
         (STORM.replace("[1, 2.5]", "[1, 2.5"), r"line 21: a closing \] expected on the line"),
+        (
+            STORM.replace("[1, 2.5]", "sad [1, 2.5]"),
+            "line 21: rewards expected directly after the number of the state",
+        ),
+        (
+            STORM.replace("action b [0, 0]", "action b [0, 0] c"),
+            "line 19: rewards expected at the end of the line",
+        ),
+        (STORM.replace("action b [0, 0]", "action b [0, 0"), r"line 19: a closing \] expected on the line"),
         (STORM.replace("[1, 2.5]", "[1, x]"), "line 21: a reward expected; found 'x'"),
         (STORM.replace("\taction b [0, 0]", "\tacton b"), "line 19: a state, an action or a transition"),
         (STORM.replace("@model\n", ""), "line 13: a header line or @model expected; found 'state 0"),

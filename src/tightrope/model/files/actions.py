@@ -64,7 +64,7 @@ def row_names(mdp: MDP, path: object, *, spaces: bool = False, unnamed: bool = F
             if ids is not None and found == names[: len(found or [])] and (ids == pairs.actions).all():
                 return [names[a] for a in pairs.actions.tolist()]
         warnings.warn(
-            f"{path}: action names were left out; this format would not give them the same numbers again", NotStored, stacklevel=4
+            f"{path}: action names were left out: they would not read back, or not with the same numbers", NotStored, stacklevel=4
         )
     return None if pairs.ids is None else [str(a) for a in pairs.ids.tolist()]
 

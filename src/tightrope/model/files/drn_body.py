@@ -78,7 +78,10 @@ class Body:
     def _states(self, block: Block, lines: IntArray) -> None:
         if not len(lines):
             return
-        entries = _Entries.of(_only(block, lines), observed=self.header.kind == "POMDP")
+        part = _only(block, lines)
+        if self.header.kind == "POMDP":
+            part = part.blanked(_spans(part, b"{}"))
+        entries = _Entries.of(part, _spans(part, b"[]"))
         number = entries.second("a state number").whole("a state number")
         wrong = np.flatnonzero(number != self.states + np.arange(len(number)))
         if len(wrong):
@@ -90,11 +93,12 @@ class Body:
     def _actions(self, block: Block, lines: IntArray, state: IntArray) -> None:
         if not len(lines):
             return
-        entries = _Entries.of(_only(block, lines), observed=False)
+        part = _only(block, lines)
+        entries = _Entries.of(part, _last_spans(part))
         if state[0] < 0:
             raise entries.fail(0, "a state expected before its first action")
         self.parts["row_state"].append(state)
-        self.parts["row_name"].append(self.names(*entries.second("an action's name").words()))
+        self.parts["row_name"].append(self.names(*entries.rest("an action's name").words()))
         self.parts["row_reward"].append(self._rewards(entries))
 
     def _transitions(self, block: Block, lead: Tokens, row: IntArray, owned: BoolArray) -> None:
@@ -187,10 +191,7 @@ class _Entries:
     quoted: bool
 
     @classmethod
-    def of(cls, block: Block, *, observed: bool) -> _Entries:
-        if observed:
-            block = block.blanked(_spans(block, b"{}"))
-        rewards = _spans(block, b"[]")
+    def of(cls, block: Block, rewards: BoolArray) -> _Entries:
         tokens = Tokens.of(block.blanked(rewards))
         marks = (block.data == _COMMA) | (block.data == _OPEN) | (block.data == _CLOSE)
         inside = block.blanked(~rewards | marks)
@@ -205,6 +206,11 @@ class _Entries:
         if len(short):
             raise self.fail(int(short[0]), f"{what} expected after the word")
         return self.tokens[self.first + 1]
+
+    def rest(self, what: str) -> Tokens:
+        """What follows the first word of every line, which may contain spaces, as one token."""
+        begin, last = self.second(what), self.tokens[self.first + self.counts - 1]
+        return Tokens(begin.path, begin.data, begin.begin, last.end, begin.line)
 
     def rewards(self, which: int) -> tuple[FloatArray, int]:
         """The reward of the given model on every line (0 where there is none), and how many models appear."""
@@ -224,6 +230,9 @@ class _Entries:
         rest[self.first] = rest[self.first + 1] = False
         owner = np.repeat(np.arange(len(self.first)), self.counts)[rest]
         tokens = self.tokens[rest]
+        late = np.flatnonzero(tokens.data[tokens.begin] == _OPEN)
+        if len(late):
+            raise tokens.fail(int(late[0]), "rewards expected directly after the number of the state")
         if not self.quoted:
             codes, names = tokens.words()
             yield from ((owner[codes == code], name) for code, name in enumerate(names))
@@ -239,8 +248,27 @@ def _spans(block: Block, brackets: bytes) -> BoolArray:
     tokens, data = Tokens.of(block), block.data
     first, counts = tokens.by_line()
     third = first[counts > 2] + 2
-    opens = third[data[tokens.begin[third]] == brackets[0]]
-    begin = tokens.begin[opens]
+    return _between(block, tokens, third[data[tokens.begin[third]] == brackets[0]], brackets)[0]
+
+
+def _last_spans(block: Block) -> BoolArray:
+    """Which bytes lie in the square brackets that end a line: the name before them may contain anything."""
+    tokens = Tokens.of(block)
+    first, counts = tokens.by_line()
+    opens = np.flatnonzero(block.data[tokens.begin] == _OPEN)
+    line = np.searchsorted(first, opens, side="right") - 1
+    last = np.append(np.diff(line) != 0, True)[: len(opens)]
+    opens, line = opens[last], line[last]
+    inside, end = _between(block, tokens, opens, b"[]")
+    after = np.flatnonzero(tokens.end[(first + counts - 1)[line]] != end + 1)
+    if len(after):
+        raise tokens.fail(int(opens[after[0]]), "rewards expected at the end of the line")
+    return inside
+
+
+def _between(block: Block, tokens: Tokens, opens: IntArray, brackets: bytes) -> tuple[BoolArray, IntArray]:
+    """Which bytes lie between brackets that open with the given tokens, and where each pair closes on its line."""
+    data, begin = block.data, tokens.begin[opens]
     closes, newlines = np.append(np.flatnonzero(data == brackets[1]), len(data)), block.lines()[1]
     end = closes[np.searchsorted(closes, begin)]
     missing = np.flatnonzero(end > newlines[np.searchsorted(newlines, begin)])
@@ -249,7 +277,7 @@ def _spans(block: Block, brackets: bytes) -> BoolArray:
     depth = np.zeros(len(data) + 1, dtype=np.int8)
     depth[begin] += 1
     depth[end + 1] -= 1
-    return np.cumsum(depth[:-1], dtype=np.int8).view(bool)
+    return np.cumsum(depth[:-1], dtype=np.int8).view(bool), end
 
 
 def _only(block: Block, lines: IntArray) -> Block:
