@@ -38,7 +38,7 @@ def from_gymnasium(cls: type[MDP], env: Any, gamma: float, *, masks: bool = True
     if table is None or not hasattr(table, "__getitem__"):
         raise InvalidModel(
             f"{_name(env)} publishes no transition table P; "
-            "estimate one by sampling: tightrope.estimate_from_gymnasium(env, gamma, steps=...)"
+            "estimate one by sampling: tightrope.model.gym.estimate_from_gymnasium(env, gamma, steps=..., seed=...)"
         )
     S, A = _size(env, "observation_space"), _size(env, "action_space")
     allowed = _masks(bare, S, A) if masks else np.ones((S, A), dtype=bool)
