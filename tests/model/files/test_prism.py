@@ -91,6 +91,27 @@ def test_a_reward_of_state_n_is_not_taken_for_a_header(tmp_path):
     assert files.read(put(tmp_path, tra="2 2\n0 1 1\n1 0 1\n", srew="2 2\n0 3\n1 4\n"), 0.5).r.tolist() == [3, 4]
 
 
+def test_several_reward_structures_as_prism_numbers_them(tmp_path):
+    path = put(tmp_path, tra="2 2\n0 1 1\n1 0 1\n")
+    (tmp_path / "m1.srew").write_text('# Reward structure "time"\n# State rewards\n2 2\n0 1\n1 1\n')
+    (tmp_path / "m2.srew").write_text("2 1\n1 5\n")
+    (tmp_path / "m2.trew").write_text("2 1\n0 1 7\n")
+    with pytest.raises(InvalidFile, match=r"has 2 reward models: 'time', '2'; choose one"):
+        files.read(path, 0.9)
+    assert files.read(path, 0.9, "time").r.tolist() == [1, 1]
+    assert files.read(path, 0.9, "2").r.tolist() == [7, 5]
+
+
+def test_the_header_of_a_reward_file_of_many_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("tightrope.model.files.text.BLOCK", 16)
+    S = 50
+    rewards = "".join(f"{s} {s / 8}\n" for s in range(S))
+    path = put(tmp_path, tra=f"{S} {S}\n" + "".join(f"{s} 0 1\n" for s in range(S)), srew=f"{S} {S}\n{rewards}")
+    np.testing.assert_array_equal(files.read(path, 0.9).r, np.arange(S) / 8)
+    put(tmp_path, srew=rewards)
+    np.testing.assert_array_equal(files.read(path, 0.9).r, np.arange(S) / 8)
+
+
 def test_lines_in_any_order(tmp_path):
     head, *lines = TRA.splitlines()
     mdp = files.read(put(tmp_path, tra=TRA), 0.9)
@@ -122,6 +143,10 @@ def test_lines_in_any_order(tmp_path):
             "a reward for a transition that the .tra file does not have",
         ),
         ({"tra": "1 1 1\n0 0 0 1\n", "srew": "1 1\n4 3\n"}, "m.srew, line 2: state 4 is outside 0 to 0"),
+        ({"tra": "1 1 1\n0 0 0 1\n", "srew": "1 2\n0 3\n"}, "m.srew declares 2 rewards but lists 1; it is damaged or truncated"),
+        ({"tra": "1 1 1\n0 0 0 1\n", "srew": "1 2\n0 3\n0 4\n"}, "m.srew, line 3: a reward that line 2 gives already"),
+        ({"tra": "1 1 1\n0 0 0 1\n", "trew": "1 1 2\n0 0 0 3\n0 0 0 4\n"}, "m.trew, line 3: a reward that line 2 gives already"),
+        ({"tra": "2 1 2\n0 0 0 0.5 a\n0 0 1 0.5 b\n"}, "line 2: another action than the other lines of this choice name"),
         ({"tra": "1 1 1\n0 0 0 1\n", "lab": "what\n"}, "m.lab, line 1: labels expected"),
         ({"tra": "1 1 1\n0 0 0 1\n", "lab": '0="init"\n0: 3\n'}, "m.lab, line 2: a declared label expected; found '3'"),
         ({"tra": "1 1 1\n0 0 0 1\n", "sta": "(x)\n0:1\n"}, r"m.sta, line 2: 'index:\(values\)' with an index below 1 expected"),

@@ -192,3 +192,44 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, endin
     with pytest.raises(OSError, match="No space"):
         write_quietly(random_model(5, 3, ragged=False), path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("ending", [".drn", ".tra", ".csv", ".MDP"])
+def test_lines_that_end_as_on_windows(tmp_path, ending):
+    mdp = random_model(6, 2, ragged=False, names=True)
+    write_quietly(mdp, tmp_path / f"m{ending}")
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    back = files.read(tmp_path / f"m{ending}", 0.9)
+    assert_same(mdp, back, start=ending in STARTS)
+    assert back.pairs.state_names == mdp.pairs.state_names
+    assert back.pairs.action_names == mdp.pairs.action_names
+
+
+def test_large_text_files_show_their_progress(tmp_path, monkeypatch):
+    from contextlib import contextmanager
+
+    from tightrope.model.files import text
+
+    asked = []
+
+    class Count:
+        done = 0
+
+        def advance(self, amount=1, note=""):  # noqa: ARG002  (the form of a bar)
+            self.done += amount
+
+    @contextmanager
+    def bar(title, total, *, show):
+        asked.append((title, total, show, Count()))
+        yield asked[-1][-1]
+
+    monkeypatch.setattr(text.progress, "bar", bar)
+    path = tmp_path / "m.csv"
+    files.write(random_model(50, 2), path)
+    size = path.stat().st_size
+    files.read(path, 0.9)
+    monkeypatch.setattr(text, "LARGE", size)
+    files.read(path, 0.9)
+    assert [entry[:3] for entry in asked] == [("m.csv", size, False), ("m.csv", size, None)]  # None: where a terminal is
+    assert [entry[3].done for entry in asked] == [size, size]

@@ -18,12 +18,12 @@ from tightrope.errors import InvalidFile, NotStored
 from tightrope.model.files import text
 from tightrope.model.files.actions import number_actions, row_names
 from tightrope.model.files.prism_companions import (
-    companion,
     label_lines,
     read_labels,
     read_state_names,
     read_state_rewards,
     read_transition_rewards,
+    reward_files,
 )
 from tightrope.model.files.reading import (
     Reading,
@@ -79,20 +79,21 @@ def read(path: Path, wishes: Wishes) -> Reading:
     notes = ["a Markov chain: every state has one action"] if rows.chain else []
     name = np.zeros(len(states), dtype=np.int64)
     name[row] = rows.name
-    beside = companion(path, ".trew")
-    transition = (
-        np.zeros(len(states)) if beside is None else read_transition_rewards(beside, P, states, choices, chain=rows.chain)
-    )
-    P, all_states, _all_choices, added = with_deadlocks(P, states, choices, S)
+    mixed = np.flatnonzero(name[row] != rows.name)
+    if len(mixed):
+        raise InvalidFile(f"{path}, line {rows.line[mixed[0]]}: another action than the other lines of this choice name")
+    structures = reward_files(path)
+    chosen = choose_reward(path, wishes, list(structures))
+    on_states, on_moves = (None, None) if chosen is None else list(structures.values())[chosen]
+    moved = np.zeros(len(states)) if on_moves is None else read_transition_rewards(on_moves, P, states, choices, chain=rows.chain)
+    P, all_states, _, added = with_deadlocks(P, states, choices, S)
     r = np.zeros(len(all_states))
     kept = np.delete(np.arange(len(all_states)), added)
-    r[kept] = transition
+    r[kept] = moved
     if len(added):
         notes.append(f"{len(added)} states without choices (deadlocks) stay where they are")
-    state_rewards = companion(path, ".srew")
-    if state_rewards is not None:
-        r = read_state_rewards(state_rewards, S)[all_states] + r
-    choose_reward(path, wishes, ["reward"] if state_rewards is not None or beside is not None else [])
+    if on_states is not None:
+        r = read_state_rewards(on_states, S)[all_states] + r
     first = firsts(all_states, S)
     codes = np.full(len(all_states), -1, dtype=np.int64)
     codes[kept] = name

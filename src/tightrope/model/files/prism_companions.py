@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,18 +123,55 @@ def read_state_names(path: Path, S: int) -> list[str] | None:
     return [str(name) for name in names]
 
 
+def reward_files(path: Path) -> dict[str, tuple[Path | None, Path | None]]:
+    """The state and transition rewards (.srew, .trew) of every reward structure, by name.
+
+    One structure has the name of the model, several have it followed by 1, 2, ...; each is called as a comment in its
+    files says (`# Reward structure "time"`), else `reward` or by its number.
+    """
+    found: dict[str, tuple[Path | None, Path | None]] = {}
+    for number in count():
+        stem = path.with_name(f"{path.stem}{number or ''}{path.suffix}")
+        beside = companion(stem, ".srew"), companion(stem, ".trew")
+        if beside != (None, None):
+            found[next(filter(None, map(_structure, beside)), str(number) if number else "reward")] = beside
+        elif number:
+            break
+    return found
+
+
+def _structure(file: Path | None) -> str | None:
+    """The name of the reward structure that a comment at the top of a file states."""
+    if file is None:
+        return None
+    with file.open("rb") as content:
+        head = content.read(4096).decode("utf-8", "replace")
+    stated = re.match(r'#\s*Reward structure\s+"([^"\n]+)"', head)
+    return stated[1] if stated else None
+
+
 def read_state_rewards(path: Path, S: int) -> FloatArray:
     """The reward of each state [S] from a .srew file."""
-    (state, value), line = _entries(path, 2)
+    (state, value), line = _entries(path, 2, S)
     in_range(path, "state", state, S, lambda at: f"line {line[at]}")
+    _refuse_twins(path, state, line)
     rewards = np.zeros(S)
     rewards[state] = value
     return rewards
 
 
+def _refuse_twins(path: Path, key: IntArray, line: IntArray) -> None:
+    """What is given twice has no one value."""
+    order = np.argsort(key, kind="stable")
+    twice = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(twice):
+        one, other = sorted(line[order[twice[0] : twice[0] + 2]].tolist())
+        raise InvalidFile(f"{path}, line {other}: a reward that line {one} gives already")
+
+
 def read_transition_rewards(file: Path, P: Any, states: IntArray, choices: IntArray, *, chain: bool) -> FloatArray:
     """The expected transition reward of each row of P; exactly the number given when all successors have the same."""
-    columns, line = _entries(file, 3 if chain else 4)
+    columns, line = _entries(file, 3 if chain else 4, P.shape[1])
     source, target, value = columns[0], columns[-2], columns[-1]
     choice = np.zeros(len(source), dtype=np.int64) if chain else columns[1]
     S = P.shape[1]
@@ -147,6 +185,7 @@ def read_transition_rewards(file: Path, P: Any, states: IntArray, choices: IntAr
     stray = np.union1d(stray, np.flatnonzero(~entry))
     if len(stray):
         raise InvalidFile(f"{file}, line {line[stray[0]]}: a reward for a transition that the .tra file does not have")
+    _refuse_twins(file, where, line)
     given = np.zeros(P.nnz)
     given[where] = value
     return expected(P, given)
@@ -161,17 +200,18 @@ def rows_of(P: Any, row: IntArray, target: IntArray) -> tuple[Any, IntArray]:
     return key[at] == wanted, at
 
 
-def _entries(path: Path, width: int) -> tuple[list[Any], Any]:
+def _entries(path: Path, width: int, S: int) -> tuple[list[Any], Any]:
     """The columns of a reward file (whole numbers, then one real), with or without a header of sizes and comments."""
     parts: list[tuple[Any, ...]] = []
-    headed = True
+    declared: int | None = None
+    begun = False
     for block in text.blocks(path):
         tokens = Tokens.of(_without_comments(block))
         first, counts = tokens.by_line()
-        if headed and len(first):
-            headed = False
-            if counts[0] == width - 1 or (width == 2 and counts[0] == 2 and _is_header(tokens, first)):
-                first, counts = first[1:], counts[1:]
+        if len(first) and not begun:
+            begun = True
+            declared = _header(tokens, int(counts[0]), width, S)
+            first, counts = (first, counts) if declared is None else (first[1:], counts[1:])
         if not len(first):
             continue
         bad = np.flatnonzero(counts != width)
@@ -179,16 +219,18 @@ def _entries(path: Path, width: int) -> tuple[list[Any], Any]:
             raise tokens.fail(int(first[bad[0]]), f"{width} entries expected, {counts[bad[0]]} on the line")
         whole = [tokens[first + i].whole("an index") for i in range(width - 1)]
         parts.append((*whole, tokens[first + width - 1].real("a reward"), tokens.line[first]))
-    if not parts:
-        return [np.empty(0, dtype=np.int64)] * (width - 1) + [np.empty(0)], np.empty(0, dtype=np.int64)
+    none = np.empty(0, dtype=np.int64)
+    parts = parts or [(*[none] * (width - 1), np.empty(0), none)]
     *columns, lines = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if declared is not None and declared != len(lines):
+        raise InvalidFile(f"{path} declares {declared} rewards but lists {len(lines)}; it is damaged or truncated")
     return columns, lines
 
 
-def _is_header(tokens: Tokens, first: IntArray) -> bool:
-    """Whether the first of these lines, "n m", declares m more lines rather than giving state n the reward m."""
-    count = tokens.text(int(first[0]) + 1)
-    return count.isdecimal() and len(count) < 19 and int(count) == len(first) - 1
+def _header(tokens: Tokens, entries: int, width: int, S: int) -> int | None:
+    """How many rewards the first line declares, if it is a header, which begins with a number that no state has."""
+    headed = entries == width - 1 or (width == 2 and entries == 2 and tokens.text(0) == str(S))
+    return int(tokens[entries - 1 : entries].whole("a number of rewards")[0]) if headed else None
 
 
 def _without_comments(block: Block) -> Block:
