@@ -282,6 +282,19 @@ def test_convergence_on_a_small_garnet(seed):
         assert run.loss < 0.01 * run.scale
 
 
+@pytest.mark.parametrize("kappa", [0.0, 0.6, 1.0])
+def test_q_and_q_kappa_both_tend_to_q_star(mdp, kappa):
+    """Theorem (convergence): (q_n, q_κ,n, π_n) -> (q*, q*, π*)."""
+    q_star = q_value(mdp, Policy.deterministic(mdp, _optimal_actions(mdp)))
+    errors = []
+    for steps in (10_000, 2_000_000):
+        run = learn(mdp, OnlineKappaPI(kappa, slow=StepSchedule(0.85), explore=0.3), steps, 4)
+        errors.append([np.abs(run.state.q - q_star).max(), np.abs(run.state.q_kappa - q_star).max(), run.loss])
+    early, late = np.array(errors)
+    assert (late < [0.05, 0.05, 1e-3]).all()
+    assert (late < 0.3 * early).all()
+
+
 def test_the_first_state_is_left_alone(mdp):
     learner = OnlineKappaPI(0.5)
     start = learner.init(mdp)

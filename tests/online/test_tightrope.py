@@ -68,6 +68,22 @@ def test_cautious_mean_field_updates_never_decrease_the_value(seed, kappa, alpha
         assert (value(mdp, pi) >= before - 1e-9).all()
 
 
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), ties=st.booleans())
+def test_the_learner_moves_towards_the_operator_b_s(seed, ties):
+    """One step that leaves q and q_κ as they are moves π to `cautious(mdp, q, q_κ, π)` in the visited state."""
+    rng = np.random.default_rng(seed)
+    mdp = garnet(rng, 4, 4)
+    draw = (lambda: rng.integers(-2, 3, 16).astype(float)) if ties else (lambda: rng.normal(size=16))
+    q, ahead, weights = draw(), draw(), rng.dirichlet(np.ones(4), size=4).ravel()
+    expected = cautious(mdp, q, ahead, Policy.stochastic(mdp, weights)).weights
+    learner = OnlineKappaPI(0.5, fast=StepSchedule.constant(1e-300), slow=StepSchedule.constant(1.0))
+    state = learner.init(mdp, pi0=weights, q0=q, q_kappa0=ahead)
+    for s in range(4):
+        learner.step(state, s, 0, 0.0, 0)
+    np.testing.assert_array_equal(state.pi, expected)
+
+
 def mean_field(mdp, kappa, alpha, *, careful, iterations=200):
     """v^π(s0) along π <- (1-α)π + α b from the hesitant policy, with exact q-functions."""
     pi, values = Policy.deterministic(mdp, 0), []

@@ -75,7 +75,7 @@ def learn(
     if as_json:
         typer.echo(json.dumps(record, indent=2, allow_nan=False))
     else:
-        _print(runs, source, record, output)
+        _print(source, record, output)
     if any(run.interrupted for run in runs):
         raise typer.Exit(console.Exit.INTERRUPTED)
 
@@ -150,7 +150,7 @@ def _record(runs: Runs, name: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print(runs: Runs, source: Any, record: dict[str, Any], output: Path | None) -> None:
+def _print(source: Any, record: dict[str, Any], output: Path | None) -> None:
     import numpy as np
 
     loss, scale = record["loss"], record["value_scale"]
@@ -163,7 +163,7 @@ def _print(runs: Runs, source: Any, record: dict[str, Any], output: Path | None)
     rows = {
         "model": repr(getattr(source, "mdp", source)),
         "learner": record["learner"],
-        "samples": f"{runs[0].steps:,} for each of {len(runs)} seeds" + (" (interrupted)" if record["interrupted"] else ""),
+        "samples": _samples(record),
         "loss": f"max (v* - v^pi) = {said}" if loss is not None else said,
         "kappa-greedy": f"in {100 * took:.0f} % of states at the end",
         "least visited": f"pair: {min(record['min_visits']):,} times",
@@ -171,3 +171,10 @@ def _print(runs: Runs, source: Any, record: dict[str, Any], output: Path | None)
         **({} if output is None else {"saved": str(output)}),
     }
     console.out().print(console.table(rows))
+
+
+def _samples(record: dict[str, Any]) -> str:
+    low, high = min(record["steps"]), max(record["steps"])
+    if not record["interrupted"]:
+        return f"{low:,} for each of {record['seeds']} seeds"
+    return f"{low:,} to {high:,} for each of {record['seeds']} seeds (interrupted)"
