@@ -252,6 +252,31 @@ def test_running_out_of_time_widens_and_says_so():
     assert "stopped early" in repr(c)
 
 
+def test_a_width_below_rounding_ends_and_says_so():
+    d = ref.random_dense(np.random.default_rng(9), S=4, kind="dense", gamma=0.95)
+    c = coefficients_of(d, rtol=1e-15)
+    terms, i = ref.c_terms(d, 1_000), np.arange(1_000)
+    assert c.C1.lower <= 0.05 * (0.95**i @ terms) * (1 + 1e-13)
+    assert c.C1.relative_width < 1e-11
+    assert c.C_star_1.relative_width < 1e-11
+    assert not c.complete
+    nearly = coefficients_of(ref.Dense(d.P, d.r, 1 - 2**-52, d.mu, d.nu))  # 1-γ is below the rounding of a row's sum
+    assert nearly.C1.upper == math.inf
+    assert not nearly.complete
+
+
+def test_later_terms_are_exact_too():
+    """Terms asked for one after the other, in batches of targets, on chains that never mix and on dense ones."""
+    rng = np.random.default_rng(17)
+    for kind in ("dense", "deterministic", "sparse"):
+        d = ref.random_dense(rng, S=70, kind=kind, gamma=0.9)
+        mdp = MDP.from_dense(d.P, d.r, d.gamma)
+        c = concentrability(mdp, d.mu, d.nu, rtol=0.1, memory=1)
+        terms = ref.c_terms(d, 70)
+        for i in (1, 2, 9, 33, 69):
+            assert close(c.c(i), terms[i], rtol=1e-11), (kind, i)
+
+
 def test_the_default_optimal_policy_and_distributions():
     P, r, gamma = chain(5)
     c = concentrability(MDP.from_dense(P, r, gamma))

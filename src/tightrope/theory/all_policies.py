@@ -228,12 +228,13 @@ def _combined(a: Terms, b: Terms) -> Terms:
 
 def _rounded(terms: Terms, width: int) -> Terms:
     """Widened by rounding: a product of i rows of non-negative numbers is off by at most about i(width+2) ulps."""
-    slip = 2.0 * EPS * (width + 3) * (np.arange(terms.n) + 1.0)
-    worst = float(2.0 * EPS * (width + 3) * (terms.n + 1.0))
+    noise = 2.0 * EPS * (width + 3)
+    slip, worst = noise * (np.arange(terms.n) + 1.0), noise * (terms.n + 1.0)
     return Terms(
         terms.gamma,
         np.maximum(1.0, terms.lower * (1.0 - slip)),
         np.maximum(1.0, terms.upper * (1.0 + slip)),
         Interval(max(1.0, terms.tail.lower * (1.0 - worst)), max(1.0, terms.tail.upper * (1.0 + worst))),
         terms.slip,
+        noise,
     )

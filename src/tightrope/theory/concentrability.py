@@ -18,6 +18,7 @@ from tightrope.theory.all_policies import Effort, Reduced, all_terms
 from tightrope.theory.interval import Interval, outwards
 from tightrope.theory.one_policy import Flow, one_policy
 from tightrope.theory.support import Support
+from tightrope.theory.terms import EXACT
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 #: A policy whose one-step regret is below this, relative to the value scale, counts as optimal.
 OPTIMAL = 1e-9
-#: A later term counts as known when its bracket is this narrow: it is rounding then.
-EXACT = 1e-12
 INFINITE = Interval(math.inf, math.inf)
 
 
@@ -283,13 +282,12 @@ class Concentrability:
         terms: Terms | None = self._memo.get("all")
         narrow = min(rtol, self.effort.rtol)
         if terms is None or (asked(terms).relative_width > narrow and self.complete):
-            sums = [] if self._support.ever else [lambda t: t.single(), lambda t: t.double()]
+            sums = () if self._support.ever else (lambda t: t.single(), lambda t: t.double())
+            goal = _Goal(((asked, narrow), (further or asked, narrow), *((a, self.effort.rtol) for a in sums)))
             reduced = Reduced.of(self.mdp, self.mu, self.nu, self._support)
-            terms, finished = all_terms(
-                reduced, self.effort, lambda t: _excess(t, (further or asked, narrow), *((a, self.effort.rtol) for a in sums))
-            )
+            terms, finished = all_terms(reduced, self.effort, goal.excess)
             self._memo["all"] = terms
-            self._memo["complete"] = self.complete and finished
+            self._memo["complete"] = self.complete and finished and goal.met(terms)
         return terms
 
     def _star(self, asked: Any, further: Any = None, rtol: float = math.inf) -> Flow:
@@ -297,18 +295,12 @@ class Concentrability:
         flow: Flow | None = self._memo.get("star")
         narrow = min(rtol, self.effort.rtol)
         if flow is None or (asked(flow).relative_width > narrow and self.complete):
-            sums = [lambda f: f.terms.single(), lambda f: self._mismatch(f, 0.0)]
-            flow, finished = one_policy(
-                self._chain,
-                self.mu,
-                self.nu,
-                self.gamma,
-                self.mdp.slack,
-                self.effort,
-                lambda f: _excess(f, (further or asked, narrow), *((a, self.effort.rtol) for a in sums)),
-            )
+            sums = (lambda f: f.terms.single(), lambda f: self._mismatch(f, 0.0))
+            goal = _Goal(((asked, narrow), (further or asked, narrow), *((a, self.effort.rtol) for a in sums)))
+            begin = (self._chain, self.mu, self.nu, self.gamma, self.mdp.slack)
+            flow, finished = one_policy(*begin, self.effort, goal.excess)
             self._memo["star"] = flow
-            self._memo["complete"] = self.complete and finished
+            self._memo["complete"] = self.complete and finished and goal.met(flow)
         return flow
 
     def _mismatch(self, flow: Flow, stay: float) -> Interval:
@@ -338,14 +330,27 @@ def _refuse_suboptimal(mdp: MDP, pi: Policy) -> None:
         )
 
 
-def _excess(found: Any, *wanted: tuple[Any, float]) -> float:
-    """How many times too wide the widest of the wanted intervals is."""
-    return max(asked(found).relative_width / narrow for asked, narrow in wanted)
+@dataclass(frozen=True)
+class _Goal:
+    """Intervals to be computed from a `Terms` or a `Flow`, each with the relative width asked for."""
+
+    wanted: tuple[tuple[Any, float], ...]
+
+    def excess(self, found: Any) -> float:
+        """How many times too wide the widest interval is, but for rounding, which no further term removes."""
+        floor = (found.terms if isinstance(found, Flow) else found).rounding
+        if floor == math.inf:
+            return 0.0
+        return max((asked(found).relative_width - floor) / narrow for asked, narrow in self.wanted)
+
+    def met(self, found: Any) -> bool:
+        """Whether every interval is as narrow as asked for, rounding included."""
+        return all(asked(found).relative_width <= narrow for asked, narrow in self.wanted)
 
 
 def _unknown(i: int, terms: Terms) -> Interval:
-    """What is left to know about the i-th term: nothing once it is computed."""
-    return terms.term(i) if i >= terms.n else Interval(1.0, 1.0)
+    """What is left to know about the i-th term: nothing once its bracket is as narrow as rounding allows."""
+    return Interval(1.0, 1.0) if terms.knows(i) else terms.term(i)
 
 
 def _further(i: int) -> int:

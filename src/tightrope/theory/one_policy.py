@@ -57,7 +57,7 @@ def one_policy(
     columns = sp.csr_array(P.T)
     arrays: Any = (unsigned(columns.indptr), unsigned(columns.indices), columns.data)
     per_nu = np.divide(1.0, nu, out=np.zeros(S), where=nu > 0.0)
-    width = int(np.diff(columns.indptr).max())
+    noise = 2.0 * EPS * (int(np.diff(columns.indptr).max()) + 3)
     most = np.empty(S)
     kernels.theory.largest_entries(unsigned(P.indices), P.data, most)
     ceiling = max(1.0, float((np.minimum(most, 1.0) * per_nu).max()))
@@ -82,8 +82,8 @@ def one_policy(
                     known.append(max(1.0, *(part[0] for part in parts)))
                     x, y = y, x
                 bar.advance(LOOK, f"{len(known)} terms")
-                noise = 2.0 * EPS * (width + 3) * (len(known) + 1.0)
-                rates = Interval(min(p[2] for p in parts) * (1.0 - noise), max(p[1] for p in parts) * (1.0 + noise))
+                worst = noise * (len(known) + 1.0)
+                rates = Interval(min(p[2] for p in parts) * (1.0 - worst), max(p[1] for p in parts) * (1.0 + worst))
                 floor = max(1.0, float((x * per_nu)[absorbing].max(initial=0.0)))
                 flow = _flow(gamma, np.array(known), Interval(floor, ceiling), slip, noise, rates, x, visits, reach)
                 if excess(flow) <= 1.0:
@@ -114,15 +114,16 @@ def _flow(
     reach: float,
 ) -> Flow:
     """What the last step x_n and its ratios to the one before prove about everything after it."""
-    low, high = np.maximum(1.0, known * (1.0 - noise)), np.maximum(1.0, known * (1.0 + noise))
-    tail = Interval(max(1.0, later.lower * (1.0 - noise)), later.upper * (1.0 + noise))
+    slips, worst = noise * (np.arange(len(known)) + 1.0), noise * (len(known) + 1.0)
+    low, high = np.maximum(1.0, known * (1.0 - slips)), np.maximum(1.0, known * (1.0 + slips))
+    tail = Interval(max(1.0, later.lower * (1.0 - worst)), later.upper * (1.0 + worst))
     anchor = Interval(float(low[-1]), float(high[-1]))
-    terms = Terms(gamma, low[:-1], high[:-1], tail, slip, anchor, rates)
+    terms = Terms(gamma, low[:-1], high[:-1], tail, slip, noise, anchor, rates)
     # `visits` holds Σ_{i<=n} γ^i x_i; what follows is Σ_{i>n} γ^i x_i, between the two geometric series.
     room = 1.0 - gamma * (1.0 + slip)
     rest = reach * gamma / room if room > 0.0 else np.inf
     left = 1.0 - gamma * rates.upper
-    upper = visits * (1.0 + noise) + (np.minimum(rest, x * (reach * gamma * rates.upper / left)) if left > 0.0 else rest)
+    upper = visits * (1.0 + worst) + (np.minimum(rest, x * (reach * gamma * rates.upper / left)) if left > 0.0 else rest)
     shrinking = gamma * rates.lower
-    lower = visits * (1.0 - noise) + (x * (reach * shrinking / (1.0 - shrinking)) * (1.0 - noise) if shrinking < 1.0 else 0.0)
+    lower = visits * (1.0 - worst) + (x * (reach * shrinking / (1.0 - shrinking)) * (1.0 - worst) if shrinking < 1.0 else 0.0)
     return Flow(terms, lower, upper)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.engine.certificate import EPS
 from tightrope.theory.interval import Interval, outwards
 
 if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray
+
+#: A term counts as known when its bracket is this narrow, beyond the rounding of its steps.
+EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +23,8 @@ class Terms:
     """lower[i] <= c(i) <= upper[i] for i < n, and tail.lower <= c(i) <= tail.upper for every i >= n.
 
     With `growth`, also anchor·growth.lower^(i-n) <= c(i) <= anchor·growth.upper^(i-n), which is sharper once a chain mixes.
-    `slip` is the largest |row sum - 1|: the bounds of the tail drift by that factor a step.
+    `slip` is the largest |row sum - 1|: the bounds of the tail drift by that factor a step. `noise` is the relative rounding of
+    one step, which known terms are widened by.
     """
 
     gamma: float
@@ -27,6 +32,7 @@ class Terms:
     upper: FloatArray
     tail: Interval
     slip: float = 0.0
+    noise: float = 0.0
     anchor: Interval | None = None
     growth: Interval | None = None
 
@@ -40,6 +46,17 @@ class Terms:
         if i < self.n:
             return Interval(float(self.lower[i]), float(self.upper[i]))
         return self._later(i - self.n)
+
+    @property
+    def rounding(self) -> float:
+        """The relative width that more terms cannot remove; infinite when 1-γ is lost in the rounding of P's rows."""
+        if self.gamma * self.slip >= 1.0 - self.gamma:
+            return math.inf
+        return 16.0 * (self.n + 2) * (self.noise + EPS)
+
+    def knows(self, i: int) -> bool:
+        """Whether the bracket of c(i) is as narrow as the rounding of i steps."""
+        return self.term(i).relative_width <= EXACT + 4.0 * self.noise * (i + 2)
 
     def single(self) -> Interval:
         """Σ_i γ^i c(i), the paper's C^(1)/(1-γ)."""
