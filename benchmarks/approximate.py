@@ -101,8 +101,8 @@ def equal_budget(mdp, kappa: float, samples: int, regime: str, spent_on: str, se
     """The loss of kappa-API that may draw a given number of samples, in all or in every iteration.
 
     "in all": as many iterations as the rate xi of the theorem asks for until the start counts for 5 %, at most 12, and the
-    samples spread evenly over them. "per iteration": 8 iterations. (One with kappa = 1, in both.) Samples go to the oracle, to the
-    evaluation, or half to each; the part without samples is exact.
+    samples spread evenly over them. "per iteration": 8 iterations. (One with kappa = 1, in both.) Samples go to the oracle,
+    to the evaluation, or half to each; the part without samples is exact.
     """
     rate = tr.xi(mdp.gamma, kappa)
     needed = 1 if rate == 0.0 else int(np.clip(np.ceil(np.log(0.05) / np.log(rate)), 1, 12))

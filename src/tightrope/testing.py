@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from tightrope.approximate.problem import Problem, ask, realised_delta
+from tightrope.approximate.problem import Problem, ask, described, realised_delta
 from tightrope.errors import TightropeError
 from tightrope.model.mdp import MDP
 from tightrope.model.sampler import source_of
@@ -87,8 +87,8 @@ def check_oracle(
                 if row is not None:
                     rows.append(OracleRow(name, kappa, nu_name, *row))
     if broken:
-        raise CheckFailed(repr(oracle), list(dict.fromkeys(broken)))
-    return OracleReport(repr(oracle), tuple(rows))
+        raise CheckFailed(described(oracle), list(dict.fromkeys(broken)))
+    return OracleReport(described(oracle), tuple(rows))
 
 
 def _try(

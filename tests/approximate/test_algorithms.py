@@ -153,6 +153,13 @@ def test_bad_settings_are_refused(kind, settings, complaint):
         kind(**{"kappa": 0.5, "oracle": Exact()} | settings)
 
 
+def test_functions_print_by_name():
+    def mine(problem, nu, rng):
+        return Exact()(problem, nu, rng)
+
+    assert repr(KappaAPI(0.5, mine, iterations=3)) == "KappaAPI(kappa=0.5, oracle=mine, iterations=3, evaluate=ExactValue())"
+
+
 def test_nu_of_another_model_is_refused_before_anything_is_run():
     mdp = mdp_of(reference.tightrope(1.0, 0.9))
     with pytest.raises(InvalidArgument, match=r"nu must have shape \(4,\)"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tightrope.approximate.evaluation import ExactValue
-from tightrope.approximate.problem import ask
+from tightrope.approximate.problem import ask, described
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.operators import T_kappa_pi, value
@@ -87,6 +87,9 @@ class KappaAPI:
     def __post_init__(self) -> None:
         check(self)
 
+    def __repr__(self) -> str:
+        return printed(self)
+
     def step(self, original: Problem, pi: Policy, v: FloatArray, nu: FloatArray, rng: np.random.Generator) -> Improved:  # noqa: ARG002  (the protocol)
         """One iteration."""
         problem = original.surrogate(v, self.kappa)
@@ -120,6 +123,9 @@ class KappaPSDP:
     def __post_init__(self) -> None:
         check(self)
 
+    def __repr__(self) -> str:
+        return printed(self)
+
     def step(self, original: Problem, pi: Policy, v: FloatArray, nu: FloatArray, rng: np.random.Generator) -> Improved:  # noqa: ARG002  (the protocol)
         """One iteration."""
         problem = original.surrogate(v, self.kappa)
@@ -129,6 +135,12 @@ class KappaPSDP:
     def exact(self, mdp: MDP, pi: Policy, v: FloatArray) -> FloatArray:
         """v^{σ_{κ,k}} = T_κ^{π_k} v^{σ_{κ,k-1}} [S]."""
         return T_kappa_pi(mdp, pi, v, self.kappa)
+
+
+def printed(algorithm: Any) -> str:
+    """An algorithm with its settings, functions by name; ν is left out, it may be long."""
+    shown = ((f.name, getattr(algorithm, f.name)) for f in fields(algorithm) if f.repr)
+    return f"{type(algorithm).__name__}({', '.join(f'{name}={described(part)}' for name, part in shown)})"
 
 
 def check(algorithm: Any) -> None:

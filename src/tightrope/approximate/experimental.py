@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.approximate.algorithms import Improved, check
+from tightrope.approximate.algorithms import Improved, check, printed
 from tightrope.approximate.evaluation import ExactValue
 from tightrope.approximate.problem import ask
 from tightrope.engine.certificate import EPS
@@ -47,6 +47,9 @@ class ExperimentalKappaCPI:
                 f"alpha={self.alpha:g} is below kappa={self.kappa:g}: a soft update may then make the policy worse (Theorem 1). "
                 "Take alpha >= kappa, or cautious=True, which improves for every alpha."
             )
+
+    def __repr__(self) -> str:
+        return printed(self)
 
     def step(self, original: Problem, pi: Policy, v: FloatArray, nu: FloatArray, rng: np.random.Generator) -> Improved:
         """One iteration."""

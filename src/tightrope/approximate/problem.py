@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -135,20 +136,25 @@ class Evaluator(Protocol):
         """An estimate of v^π of the problem [S]."""
 
 
+def described(part: object) -> str:
+    """How an oracle or an evaluation prints: a plain function by its name, without its address."""
+    return str(part.__name__) if isinstance(part, FunctionType) else repr(part)
+
+
 def ask(oracle: Oracle, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:
     """The oracle's answer, checked: third parties answer here."""
     pi = oracle(problem, nu, rng)
     if not isinstance(pi, Policy):
         raise InvalidPolicy(
-            f"the oracle {oracle!r} returned {type(pi).__name__}, not a Policy; "
+            f"the oracle {described(oracle)} returned {type(pi).__name__}, not a Policy; "
             "wrap actions with Policy.deterministic(problem, actions), weights with Policy.stochastic(problem, weights)"
         )
     if not pi.pairs.same(problem.pairs):
-        raise InvalidPolicy(f"the oracle {oracle!r} returned a policy for another model: {pi!r}")
+        raise InvalidPolicy(f"the oracle {described(oracle)} returned a policy for another model: {pi!r}")
     first = problem.pairs.first
     if pi.rows is not None:
         if np.shape(pi.rows) != (problem.n_states,) or ((pi.rows < first[:-1]) | (pi.rows >= first[1:])).any():
-            raise InvalidPolicy(f"the oracle {oracle!r} returned rows that are not one pair of each state")
+            raise InvalidPolicy(f"the oracle {described(oracle)} returned rows that are not one pair of each state")
         return pi
     return Policy.stochastic(problem, pi.weights)  # type: ignore[arg-type]  # its pairs are all that is needed
 

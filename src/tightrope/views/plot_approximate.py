@@ -40,6 +40,7 @@ def approximation(runs: Run | Mapping[str, Run], *, bounds: Mapping[str, Any] | 
             ax.set_title(title)
             ax.set_yscale("log")
             ax.set_xlabel("iteration")
+            _at_least_a_decade(ax)
             ax.xaxis.get_major_locator().set_params(integer=True)
             style.grid_lines(ax)
         if len(named) > 1:
@@ -74,6 +75,15 @@ def loss_against_kappa(kappas: Sequence[float], losses: Mapping[str, Any], *, su
         style.grid_lines(ax)
         figure.legend(loc="outside upper left", ncols=len(losses))
     return figure
+
+
+def _at_least_a_decade(ax: Any) -> None:
+    """Numbers that hardly differ are drawn as a flat line, not blown up until rounding shows."""
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.lines])
+    drawn = drawn[np.isfinite(drawn)]
+    if len(drawn) and drawn.max() < 10.0 * drawn.min():
+        middle = float(np.sqrt(drawn.min() * drawn.max()))
+        ax.set_ylim(middle / 4.0, middle * 4.0)
 
 
 def type_of(run: Run) -> str:
