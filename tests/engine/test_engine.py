@@ -148,3 +148,21 @@ def test_optimal_with_zero_tolerance_goes_to_the_limit_of_floats():
     mdp = problems.gridworld(10, 10, gamma=0.99)
     found = optimal(mdp, tol=0.0)
     assert found.certificate.relative_gap < 1e-11
+
+
+def test_an_optimum_of_zero_is_reached_from_far_away():
+    """The value scale shrinks with v: neither a loop without end nor a premature limit of precision."""
+    mdp = tr.MDP(np.eye(2), [0.0, 0.0], 0.99)
+    assert optimal(mdp, tol=1e-6, v0=np.array([2.0, 2.0])).certificate.upper.max() < 1e-250
+    free = tr.MDP.from_dense(np.ones((1, 2, 1)), np.array([[-5.0, 0.0]]), 0.9)
+    sol = tr.solve(free)
+    assert sol.upper.max() < 1e-250
+    assert sol.policy.actions[0] == 1
+
+
+def test_equal_rewards_leave_no_span_and_no_warning():
+    for gamma in (0.9, 0.999, 0.999999):
+        mdp = problems.garnet(30, gamma=gamma)
+        level = tr.MDP(mdp.P, np.ones(mdp.n_pairs), gamma, mdp.first)
+        found = optimal(level, tol=0.0)
+        np.testing.assert_allclose(found.value, 1.0 / (1.0 - gamma), rtol=1e-8)

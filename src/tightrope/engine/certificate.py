@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
+#: Products of tiny numbers round in absolute, not relative, terms; this is far more than a row can lose to that.
+UNDERFLOW = 1e-300
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,7 +75,7 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
     v_size = size + max(abs(m), abs(M))
     # An action with |r| beyond this is nowhere near the maximum, rounding or not.
     r_size = min(mdp.reward_size, size + 2.0 * v_size)
-    backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size)
+    backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size) + (UNDERFLOW if v_size > 0.0 else 0.0)
     change_error = backup_error + 1.1 * EPS * (size + v_size)
     slack = mdp.slack + (mdp.width + 1) * EPS
     high = backup_error + _tail(mdp.gamma, slack, M + change_error)

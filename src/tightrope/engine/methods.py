@@ -32,7 +32,7 @@ def sweep(work: Workspace, need: float) -> float:
     work.v, work.u = work.u, work.v
     goal = work.span * max(0.5 * need, min(0.1, 0.4 / work.actions))
     n = work.policy_sweeps(max(TRIAL, int(work.actions)), goal)
-    if work.span > goal and work.mixing < 1.0:
+    if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
         more = int(np.log(goal / work.span) / np.log(work.mixing)) + 1
         if more * work.chain_nnz <= PATIENCE * work.nnz:
             n += work.policy_sweeps(2 * more, goal)

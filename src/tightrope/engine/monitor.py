@@ -89,6 +89,7 @@ class Monitor:
     backups: int = 0
     _last: IntArray | None = None
     _stalled: int = 0
+    _mark: float = np.inf
 
     def __post_init__(self) -> None:
         self._begin = time.perf_counter()
@@ -120,7 +121,9 @@ class Monitor:
         if certificate.gap <= goal and np.isfinite(certificate.gap):
             self.best = (rows, certificate)
             return Status.CONVERGED
-        self._stalled = 0 if self.best is None or certificate.gap < 0.9 * self.best[1].gap else self._stalled + 1
+        self._stalled += 1
+        if certificate.gap < 0.9 * self._mark:
+            self._stalled, self._mark = 0, certificate.gap
         self._last = rows.copy()
         if better:
             self.best = (self._last, certificate.copy())
@@ -134,8 +137,6 @@ class Monitor:
 
     def stuck(self, certificate: Certificate, changes: int) -> bool:
         """Whether rounding, not the algorithm, keeps the gap where it is."""
-        if certificate.off_centre:
-            return False
-        if certificate.floor >= 0.25 * certificate.gap and (self._stalled > 1 or changes == 0):
-            return True
+        if certificate.floor >= 0.25 * certificate.gap and not certificate.off_centre:
+            return self._stalled > 1 or changes == 0
         return certificate.floor >= 0.01 * certificate.gap and self._stalled >= PATIENCE

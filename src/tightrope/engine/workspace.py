@@ -88,7 +88,7 @@ class Workspace:
                 self.v, self.u = self.u, self.v
                 n += 1
         self.backups += n * self.S
-        self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if self.span > 0.0 and n else 0.0
+        self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
 
     def split_sweeps(self, most: int, target: float) -> int:
