@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tightrope import errors
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, mix
 from tightrope.operators import (
@@ -100,6 +101,7 @@ __all__ = [
     "Trace",
     "approximate",
     "cautious",
+    "errors",
     "greedy",
     "greedy_set",
     "h_greedy",
