@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,12 +20,17 @@ from tightrope.online.state import OnlineState, first_pi, first_q, greedy_start,
 if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray
 
+#: The table of a schedule that needs none.
+NOTHING = np.empty(0)
 #: Step sizes that meet every condition of convergence, and the one of a policy that is replaced at once.
 FAST, SLOW, AT_ONCE = StepSchedule(0.6), StepSchedule.harmonic(1.0), StepSchedule.constant(1.0)
 
 
 class Learner(Protocol):
-    """What `learn` needs: the numbers of Algorithm 1, `init` and `step`."""
+    """What `learn` needs: the numbers of Algorithm 1, `init` and `step`; a frozen dataclass, say, that can be hashed."""
+
+    def __hash__(self) -> int:
+        """Learners are values: equal ones learn alike."""
 
     @property
     def kappa(self) -> float:
@@ -157,6 +163,7 @@ class ExpectedSarsa:
         return _step(self, state, s, a, r, s_next)
 
 
+@lru_cache(maxsize=64)
 def rule(learner: Learner, gamma: float, restart: float = 1.0, origin: tuple[int, int] = (1, 1)) -> Any:
     """The learner as numbers, for the compiled loops; `origin` is where tables of custom step sizes begin."""
     rates = (
@@ -170,7 +177,7 @@ def rule(learner: Learner, gamma: float, restart: float = 1.0, origin: tuple[int
 def tabulated(schedule: StepSchedule, begin: int, end: int) -> FloatArray:
     """The values of a custom schedule for begin <= n < end; empty for the others, which the loops compute themselves."""
     if schedule.function is None:
-        return np.empty(0)
+        return NOTHING
     return np.asarray(schedule(np.arange(begin, end)))
 
 
@@ -181,7 +188,8 @@ def _step(learner: Learner, state: OnlineState, s: int, a: int, r: float, s_next
         raise InvalidArgument(f"the reward after {pairs.describe(row)} is {r}; rewards must be finite")
     if not 0 <= s_next < pairs.n_states:
         raise InvalidArgument(f"the state after {pairs.describe(row)} is {s_next}; states are numbered 0 to {pairs.n_states - 1}")
-    n_pair, n_state = int(state.pair_visits[row]) + 1, int(state.state_visits[s]) + 1
+    custom = learner.fast.function is not None or learner.slow.function is not None
+    n_pair, n_state = (int(state.pair_visits[row]) + 1, int(state.state_visits[s]) + 1) if custom else (1, 1)
     kernels.online.update(
         unsigned(pairs.first),
         np.uint64(s),
