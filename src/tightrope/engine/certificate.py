@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 EPS = float(np.finfo(np.float64).eps)
 #: Products of tiny numbers round in absolute, not relative, terms; this is far more than a row can lose to that.
 UNDERFLOW = 1e-300
+#: A value scale below this is zero.
+SMALLEST = 1e-280
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,7 +83,7 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
     high = backup_error + _tail(mdp.gamma, slack, M + change_error)
     low = -(backup_error + _tail(mdp.gamma, slack, change_error - m))
     floor = 2.0 * (backup_error + _tail(mdp.gamma, slack, change_error + slack * v_size * mdp.gamma))
-    scale = max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high))
+    scale = max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high), SMALLEST)
     return Certificate(u, low, high, scale, floor)
 
 

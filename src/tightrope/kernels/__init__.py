@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 #: Modules of compiled loops, loaded at first use.
-_MODULES = ("serial", "parallel", "sampling", "online", "approximate", "theory")
+_MODULES = ("serial", "team", "sampling", "online", "approximate", "theory")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"tightrope.kernels.{name}")
     if name.startswith("_"):
         raise AttributeError(name)
-    return getattr(import_module("tightrope.kernels.serial"), name)
+    if name in _MODULES:
+        return import_module(f"tightrope.kernels.{name}")
+    globals()[name] = kernel = getattr(import_module("tightrope.kernels.serial"), name)
+    return kernel
 
 
 def unsigned(array: Any) -> Any:
