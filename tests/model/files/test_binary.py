@@ -261,3 +261,50 @@ def test_mat_keeps_names_and_warns_of_labels(tmp_path):
     back = files.read(tmp_path / "m.mat")
     assert back.pairs.state_names == mdp.pairs.state_names
     assert back.pairs.action_names == mdp.pairs.action_names
+
+
+def changed(path, find, replace):
+    data = path.read_bytes()
+    assert data.count(find) >= 1
+    path.write_bytes(data.replace(find, replace, 1))
+
+
+def test_a_sparse_matrix_that_points_past_its_end_is_refused(tmp_path):
+    """SciPy's loader takes it, and the conversion to CSR then crashes the process."""
+    savemat(tmp_path / "t.mat", {"P": sp.csc_matrix(np.eye(5)), "R": np.zeros(5)})
+    assert files.read(tmp_path / "t.mat", 0.9).n_states == 5
+    rows = np.arange(5, dtype="<i4")
+    changed(tmp_path / "t.mat", rows.tobytes(), np.array([0, 1, 10**8, 3, 4], dtype="<i4").tobytes())
+    with pytest.raises(InvalidFile, match="outside 0 to 4"):
+        files.read(tmp_path / "t.mat", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "message"),
+    [
+        (np.array([5, 8, 3, 3], dtype="<i4"), np.array([5, 8, 3, 2**30], dtype="<i4"), "has 9 entries"),
+        (
+            np.array([5, 8, 1, 2], dtype="<i4"),
+            np.array([5, 8, 2**20, 2**10], dtype="<i4"),
+            "the cell 'P' has 1073741824 entries in",
+        ),
+        (np.array([5, 8, 1, 2], dtype="<i4"), np.array([5, 8, -1, 2], dtype="<i4"), r"has shape \(-1, 2\)"),
+        (np.array([9, 72], dtype="<i4"), np.array([9, 2**31 - 8], dtype="<i4"), "bytes expected"),
+        (np.array([9, 72], dtype="<i4"), np.array([99, 72], dtype="<i4"), "numbers of a known type expected; found type 99"),
+    ],
+)
+def test_sizes_in_a_mat_file_are_held_against_its_length(tmp_path, find, replace, message):
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0] = cells[0, 1] = np.eye(3)
+    savemat(tmp_path / "t.mat", {"P": cells, "R": np.zeros((3, 2))})
+    changed(tmp_path / "t.mat", find.tobytes(), replace.tobytes())
+    with pytest.raises(InvalidFile, match=message):
+        files.read(tmp_path / "t.mat", 0.9)
+
+
+def test_other_variables_are_passed_over_and_complex_ones_refused(tmp_path):
+    savemat(tmp_path / "t.mat", {"P": np.eye(2)[None], "R": np.zeros((2, 1), dtype=np.int16), "s": {"a": 1}, "note": "hi"})
+    assert files.read(tmp_path / "t.mat", 0.9).n_states == 2
+    savemat(tmp_path / "t.mat", {"P": np.eye(2)[None] * 1j, "R": np.zeros(2)})
+    with pytest.raises(InvalidFile, match="the variable 'P' holds complex numbers"):
+        files.read(tmp_path / "t.mat", 0.9)

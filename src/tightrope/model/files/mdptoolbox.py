@@ -7,9 +7,9 @@ r(s,a) = Σ P(s'|s,a) R(s,a,s'). The discount, where there is one, is called dis
 from __future__ import annotations
 
 import io
+import math
 import warnings
 import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from tightrope import archive
 from tightrope.errors import InvalidFile, NotStored
+from tightrope.model.files.matlab import load
 from tightrope.model.files.reading import Reading, Wishes, assemble, expected, rectangular
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _HOW = "read(path, reward=...), or --reward"
 def read(path: Path, wishes: Wishes) -> Reading:
     """The model of the arrays P and R of a file."""
     matlab = not zipfile.is_zipfile(path)
-    found = _mat(path) if matlab else archive.read_arrays(path)
+    found = load(path) if matlab else archive.read_arrays(path)
     name = next((name for name in _P if name in found), None)
     if name is None:
         raise InvalidFile(f"{path} has no array P of transition probabilities; it has {', '.join(found) or 'nothing'}")
@@ -82,48 +83,17 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
         file.write(buffer.getvalue())
 
 
-def _mat(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat  # noqa: PLC0415  (scipy.io takes long to load)
-
-    with path.open("rb") as file:
-        head = file.read(128)
-    if head.startswith(b"MATLAB 7.3"):
-        raise InvalidFile(f"{path} is a MATLAB v7.3 (HDF5) file; save it in MATLAB with save(..., '-v7')")
-    _refuse_bomb(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # duplicate variables and the like; what matters is checked below
-            found = loadmat(path, appendmat=False, spmatrix=False)
-    except Exception as error:  # noqa: BLE001  (SciPy raises anything on damaged files)
-        raise InvalidFile(f"{path} is not a readable MATLAB v5 file ({type(error).__name__}: {str(error)[:200]})") from None
-    return {key: value for key, value in found.items() if not key.startswith("__")}
-
-
-def _refuse_bomb(path: Path) -> None:
-    """Inflate the compressed elements of a .mat file piece by piece, to know their size before SciPy asks for memory."""
-    data = path.read_bytes()
-    order = "<" if data[126:128] == b"IM" else ">"
-    at = 128
-    while at + 8 <= len(data):
-        kind, size = np.frombuffer(data[at : at + 8], dtype=f"{order}u4").tolist()
-        if kind == 15:  # miCOMPRESSED
-            archive.inflate(path, data[at + 8 : at + 8 + size], zlib.decompressobj())
-        at += 8 + size
-
-
 def _by_action(path: Path, found: Any, notes: list[str], *, matlab: bool) -> list[Any]:
     """One CSR matrix [S, S] per action."""
-    if sp.issparse(found) or (isinstance(found, np.ndarray) and found.dtype != object and found.ndim == 2):
+    if sp.issparse(found) or (isinstance(found, np.ndarray) and found.ndim == 2):
         cells = [found]
-    elif isinstance(found, np.ndarray) and found.dtype == object:
-        cells = list(found.ravel())
+    elif isinstance(found, list):
+        cells = found
     elif isinstance(found, np.ndarray) and found.ndim == 3:
         array = _numbers(path, found, "P")
         cells = list(np.moveaxis(array, 2, 0) if _actions_last(array, notes, matlab=matlab) else array)
     else:
-        raise InvalidFile(
-            f"{path}: P must be an array (A, S, S) or (S, S, A), or a cell of matrices; found {type(found).__name__}"
-        )
+        raise InvalidFile(f"{path}: P must be an array (A, S, S) or (S, S, A), or a cell of matrices")
     if not cells:
         raise InvalidFile(f"{path}: P has no actions")
     matrices = []
@@ -133,8 +103,6 @@ def _by_action(path: Path, found: Any, notes: list[str], *, matlab: bool) -> lis
         matrix = sp.csr_array(cell).astype(np.float64)
         if matrix.shape != (cells[0].shape[0],) * 2 or not matrix.shape[0]:
             raise InvalidFile(f"{path}: P of action {a} has shape {matrix.shape}; square matrices of one size expected")
-        if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < matrix.shape[1]:
-            raise InvalidFile(f"{path}: P of action {a} names a state that is not there")
         matrices.append(matrix)
     return matrices
 
@@ -170,9 +138,11 @@ def _choose(path: Path, wishes: Wishes, found: dict[str, Any]) -> Any:
 
 def _rewards(path: Path, R: Any, P: sp.csr_array, S: int, A: int, *, matlab: bool) -> FloatArray:
     """Rewards of the rows s*A + a of P."""
-    if isinstance(R, np.ndarray) and R.dtype == object:
-        R = np.stack([_numbers(path, cell, "R") for cell in R.ravel()]) if R.size else np.empty(0)
-        matlab = False
+    if isinstance(R, list):
+        cells = [_numbers(path, cell, "R") for cell in R]
+        if len({cell.shape for cell in cells}) != 1:
+            raise InvalidFile(f"{path}: the matrices of the cell R differ in shape")
+        R, matlab = np.stack(cells), False
     array = _numbers(path, R, "R")
     if array.shape == (S, A):
         return np.ascontiguousarray(array).reshape(-1)
@@ -188,9 +158,13 @@ def _rewards(path: Path, R: Any, P: sp.csr_array, S: int, A: int, *, matlab: boo
 
 
 def _numbers(path: Path, found: Any, what: str) -> FloatArray:
-    array = np.asarray(found.toarray() if sp.issparse(found) else found)
-    if array.dtype.kind not in "fiub":
-        raise InvalidFile(f"{path}: {what} must be numbers; found {array.dtype}")
+    if sp.issparse(found):
+        if math.prod(found.shape) > 100 * found.nnz + 1_000_000:
+            raise InvalidFile(f"{path}: {what} is a sparse array {found.shape}, too empty to be written out")
+        found = found.toarray()
+    array = np.asarray(found)
+    if isinstance(found, list | str) or array.dtype.kind not in "fiub":
+        raise InvalidFile(f"{path}: {what} must be numbers")
     return array.astype(np.float64)
 
 
@@ -202,6 +176,4 @@ def _scalar(path: Path, found: Any, what: str) -> float:
 
 
 def _names(found: Any) -> list[str] | None:
-    if not isinstance(found, np.ndarray) or not found.size:
-        return None
-    return [str(cell.ravel()[0]) if isinstance(cell, np.ndarray) and cell.size else str(cell) for cell in found.ravel()]
+    return found if isinstance(found, list) and found and all(isinstance(name, str) for name in found) else None
