@@ -1,10 +1,11 @@
 """Walk the Tightrope online: what caution is for, and what exploration is for.
 
-    python examples/online_tightrope.py [FOLDER]
+    python examples/online_tightrope.py [FOLDER] [--quick]
 
 Algorithm 1 starts from the hesitant policy (never step on the rope), which it evaluates exactly. Without caution it moves
 towards the rope before it knows how to walk on it, and falls: v(s0) drops far below zero. With caution v(s0) never drops.
-Draws online_tightrope.png (in docs/img, or in FOLDER) and prints the numbers the documentation quotes.
+Draws online_tightrope.png (in docs/img, or in FOLDER) and prints the numbers the documentation quotes; --quick does the same
+with few seeds and samples.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from tightrope.model import problems
 from tightrope.online import OnlineKappaPI, StepSchedule, learn, learn_seeds, resume
 from tightrope.views import style
 
-SEEDS, STEPS = 8, 30_000
+QUICK = "--quick" in sys.argv
+SEEDS, STEPS = (1, 2_000) if QUICK else (8, 30_000)
+MANY, LONG = (4, 5_000) if QUICK else (100, 100_000)
 KAPPAS = (0.0, 0.5, 0.9, 1.0)
-POINTS = np.unique(np.geomspace(30, STEPS, 60).astype(int))
+POINTS = np.unique(np.geomspace(30, STEPS, 10 if QUICK else 60).astype(int))
 
 
 def value_at_start(mdp: tr.MDP, kappa: float, *, cautious: bool) -> np.ndarray:
@@ -68,7 +71,7 @@ def draw(path: Path) -> None:
 
 
 def stuck() -> None:
-    """How many of 100 seeds never find the rope, by the step sizes of π, with and without exploration."""
+    """How many of many seeds never find the rope, by the step sizes of π, with and without exploration."""
     mdp = problems.tightrope(2, 0.9)
     hesitant = tr.Policy.deterministic(mdp, 0)
     cases = {
@@ -78,18 +81,19 @@ def stuck() -> None:
         "1/(n+1)": (StepSchedule.harmonic(1.0), None),
         "0.5/(n+1)": (StepSchedule.harmonic(1.0, 0.5), None),
     }
-    print("stuck after 100,000 samples, of 100 seeds     explore = 0   explore = 0.2")
+    print(f"stuck after {LONG:,} samples, of {MANY} seeds     explore = 0   explore = 0.2")
     for name, (slow, pi0) in cases.items():
         counts = []
         for explore in (0.0, 0.2):
             learner = OnlineKappaPI(0.5, slow=slow, explore=explore)
-            runs = learn_seeds(mdp, learner, 100_000, seeds=100, state=learner.init(mdp, pi0=pi0))
+            runs = learn_seeds(mdp, learner, LONG, seeds=MANY, state=learner.init(mdp, pi0=pi0))
             counts.append(int((runs.loss > 8.0).sum()))
         print(f"  slow = {name:36}{counts[0]:12}{counts[1]:16}")
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/img")
+    folders = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    folder = Path(folders[0] if folders else "docs/img")
     warnings.simplefilter("ignore")  # the step sizes above are meant to get stuck
     draw(folder / "online_tightrope.png")
     stuck()

@@ -74,7 +74,7 @@ def test_the_learner_moves_towards_the_operator_b_s(seed, ties):
     """One step that leaves q and q_κ as they are moves π to `cautious(mdp, q, q_κ, π)` in the visited state."""
     rng = np.random.default_rng(seed)
     mdp = garnet(rng, 4, 4)
-    draw = (lambda: rng.integers(-2, 3, 16).astype(float)) if ties else (lambda: rng.normal(size=16))
+    draw = (lambda: rng.integers(-2, 3, 16) + 0.5) if ties else (lambda: rng.normal(size=16))  # 0.0 would move by 1e-300
     q, ahead, weights = draw(), draw(), rng.dirichlet(np.ones(4), size=4).ravel()
     expected = cautious(mdp, q, ahead, Policy.stochastic(mdp, weights)).weights
     learner = OnlineKappaPI(0.5, fast=StepSchedule.constant(1e-300), slow=StepSchedule.constant(1.0))
