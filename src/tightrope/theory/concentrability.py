@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,23 +14,17 @@ from tightrope.errors import InvalidArgument, InvalidPolicy
 from tightrope.model import validate
 from tightrope.operators import T, value
 from tightrope.theory import rates
-from tightrope.theory.all_policies import Effort, Reduced, all_terms
-from tightrope.theory.interval import Interval, outwards
-from tightrope.theory.one_policy import Flow, one_policy
-from tightrope.theory.support import Support
-from tightrope.theory.terms import EXACT
+from tightrope.theory.all_policies import Effort
+from tightrope.theory.interval import Interval
+from tightrope.theory.series import AllPolicies, OnePolicy
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
-
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
-    from tightrope.theory.terms import Terms
 
 #: A policy whose one-step regret is below this, relative to the value scale, counts as optimal.
 OPTIMAL = 1e-9
-INFINITE = Interval(math.inf, math.inf)
 
 
 def concentrability(
@@ -97,50 +91,29 @@ class Concentrability:
 
     def c(self, i: int) -> Interval:
         """The i-step term: max over π_1..π_i and s of (μ P^{π_1}..P^{π_i})(s)/ν(s), at least 1 (Definition 3)."""
-        at = validate.positive_integer(i, "i", low=0)
-        if self._support.meets_at(at):
-            return INFINITE
-        if at == 0:
-            return self._start
-        return self._all(partial(_unknown, at), partial(_unknown, _further(at)), EXACT).term(at)
+        return self._all.term(validate.positive_integer(i, "i", low=0))
 
     def c_star(self, i: int) -> Interval:
         """c^{π*}(i) = max_s (μ (P^{π*})^i)(s)/ν(s), at least 1."""
-        at = validate.positive_integer(i, "i", low=0)
-        if self._star_support.meets_at(at):
-            return INFINITE
-        if at == 0:
-            return self._start
-        ask, further = (partial(_unknown, i) for i in (at, _further(at)))
-        return self._star(lambda flow: ask(flow.terms), lambda flow: further(flow.terms), EXACT).terms.term(at)
+        return self._star.term(validate.positive_integer(i, "i", low=0))
 
     @property
     def S1(self) -> Interval:
         """Σ_i γ^i c(i)."""
-        if self._ever(self._support):
-            return INFINITE
-        return self._all(lambda terms: terms.single()).single()
+        return self._all.single()
 
     def S2(self, k: int = 0) -> Interval:
         """Σ_m (m+1) γ^m c(m+k)."""
-        at = validate.positive_integer(k, "k", low=0)
-        if self._support.meets_at(at) or (self.gamma > 0.0 and self._support.meets_from(at)):
-            return INFINITE
-        return self._all(lambda terms: terms.double(at)).double(at)
+        return self._all.double(validate.positive_integer(k, "k", low=0))
 
     def S2_from(self, k: int) -> Interval:
         """γ^k Σ_m (m+1) γ^m c(m+k), to a width that is small beside S2: what statement 2 of Theorem 5 needs."""
-        at = validate.positive_integer(k, "k", low=0)
-        if self._ever(self._support):
-            return INFINITE
-        return self.gamma**at * self._all(lambda terms: terms.double()).double(at)
+        return self._all.double_from(validate.positive_integer(k, "k", low=0))
 
     @property
     def S1_star(self) -> Interval:
         """Σ_i γ^i c^{π*}(i)."""
-        if self._ever(self._star_support):
-            return INFINITE
-        return self._star(lambda flow: flow.terms.single()).terms.single()
+        return self._star.single()
 
     @property
     def C1(self) -> Interval:
@@ -168,12 +141,7 @@ class Concentrability:
 
     def C_star_kappa(self, kappa: float) -> Interval:
         """C_κ^{π*}: the smallest C with d_{κ,μ}^{π*} <= C ν (Definition 4); c(0) at κ = 1. Not always decreasing in κ."""
-        stay = rates.stay_weight(self.gamma, kappa)
-        if stay == 1.0 or self.gamma == 0.0:
-            return self._start
-        if self._ever(self._star_support):
-            return INFINITE
-        return self._mismatch(self._star(lambda flow: self._mismatch(flow, stay)), stay)
+        return self._star.mismatch(rates.stay_weight(self.gamma, kappa))
 
     def C_star_1_kappa(self, kappa: float) -> Interval:
         """C_κ^{π*(1)} = (ξ/γ) C^{π*(1)} + (1-ξ)κ c(0) (Definition 4)."""
@@ -202,24 +170,22 @@ class Concentrability:
         k = validate.kappa(kappa)
         left, both = (1.0 - k) ** 2, k * (1.0 - k)
         singles = self._if(both, lambda: self.S1 + self.S1_star)
-        return left * self._if(left, self.S2) + both * singles + k * k * self._start
+        return left * self._if(left, self.S2) + both * singles + k * k * self.c(0)
 
     def psdp_coefficient(self, kappa: float) -> Interval:
         """C_κ^{π*(1)}/(1-ξ) = (1-κ) S1* + κ c(0): what δ is multiplied by; it falls as κ grows."""
         k = validate.kappa(kappa)
-        return (1.0 - k) * self._if(1.0 - k, lambda: self.S1_star) + k * self._start
+        return (1.0 - k) * self._if(1.0 - k, lambda: self.S1_star) + k * self.c(0)
 
     def d(self, kappa: float) -> FloatArray:
         """d_{κ,μ}^{π*} = w μ + (1-w) d_0, w = κ(1-γ)/(1-γκ) [S]: where π* leads, stopped with κ's horizon (Definition 4)."""
         stay = rates.stay_weight(self.gamma, kappa)
-        flow = self._star(lambda flow: flow.terms.single())
-        visits = 0.5 * (flow.lower + flow.upper)
-        return stay * self.mu + (1.0 - stay) * visits / visits.sum()
+        return stay * self.mu + (1.0 - stay) * self._star.visits()
 
     @property
     def complete(self) -> bool:
         """Whether everything computed so far reached the relative width asked for."""
-        return self._memo.get("complete", True)
+        return all(series.growing.complete for series in self._begun.values())
 
     @property
     def V(self) -> float:
@@ -229,87 +195,35 @@ class Concentrability:
     @property
     def uncovered(self) -> int | None:
         """A state with ν = 0 that some policy can reach from μ (the reason for infinite coefficients), or None."""
-        bad = self._support.reachable & (self.nu == 0.0)
+        bad = self._all.support.reachable & (self.nu == 0.0)
         return int(np.flatnonzero(bad)[0]) if bad.any() else None
 
     def __repr__(self) -> str:
-        S = self.mdp.n_states
-        parts = [f"Concentrability({S:,} states, gamma={self.gamma:g}", f"c(0)={self._start}"]
-        flow, terms = self._memo.get("star"), self._memo.get("all")
-        if flow is not None:
-            parts.append(f"c_star to i={flow.terms.n - 1}")
-        if terms is not None:
-            parts.append(f"c to i={terms.n - 1}")
+        parts = [f"Concentrability({self.mdp.n_states:,} states, gamma={self.gamma:g}", f"c(0)={self.c(0)}"]
+        for name, series in self._begun.items():
+            if series.growing.terms is not None:
+                parts.append(f"{name} to i={series.growing.terms.n - 1}")
         if self.uncovered is not None:
             parts.append(f"infinite where nu=0: {self.mdp.pairs.state(self.uncovered)} can be reached")
         if not self.complete:
             parts.append("stopped early: intervals are wider than asked for")
         return ", ".join(parts) + ")"
 
-    # --- what is computed once
-
     @cached_property
-    def _memo(self) -> dict[str, Any]:
+    def _begun(self) -> dict[str, AllPolicies | OnePolicy]:
+        """The series begun so far, by name."""
         return {}
 
     @cached_property
-    def _start(self) -> Interval:
-        """c(0) = c^{π*}(0) = max(1, max μ/ν)."""
-        if (self.mu[self.nu == 0.0] > 0.0).any():
-            return INFINITE
-        seen = self.nu > 0.0
-        top = max(1.0, float((self.mu[seen] / self.nu[seen]).max()))
-        return Interval(1.0, 1.0) if top == 1.0 else outwards(top, top)
+    def _all(self) -> AllPolicies:
+        self._begun["c"] = series = AllPolicies(self.mdp, self.mu, self.nu, self.effort)
+        return series
 
     @cached_property
-    def _support(self) -> Support:
-        return Support(self.mdp.P, self.mdp.first, self.mu > 0.0, self.nu == 0.0)
-
-    @cached_property
-    def _chain(self) -> sp.csr_array:
-        return self.pi_star.induced(self.mdp)[0]
-
-    @cached_property
-    def _star_support(self) -> Support:
-        return Support(self._chain, np.arange(self.mdp.n_states + 1), self.mu > 0.0, self.nu == 0.0)
-
-    def _ever(self, support: Support) -> bool:
-        """Whether a discounted sum meets an infinite term: only c(0) counts at γ = 0."""
-        return support.ever if self.gamma > 0.0 else support.meets_at(0)
-
-    def _all(self, asked: Any, further: Any = None, rtol: float = math.inf) -> Terms:
-        """c(0), c(1), ... far enough for the interval `asked` to be as narrow as promised; if not yet, for `further` too."""
-        terms: Terms | None = self._memo.get("all")
-        narrow = min(rtol, self.effort.rtol)
-        if terms is None or (asked(terms).relative_width > narrow and self.complete):
-            sums = () if self._support.ever else (lambda t: t.single(), lambda t: t.double())
-            goal = _Goal(((asked, narrow), (further or asked, narrow), *((a, self.effort.rtol) for a in sums)))
-            reduced = Reduced.of(self.mdp, self.mu, self.nu, self._support)
-            terms, finished = all_terms(reduced, self.effort, goal.excess)
-            self._memo["all"] = terms
-            self._memo["complete"] = self.complete and finished and goal.met(terms)
-        return terms
-
-    def _star(self, asked: Any, further: Any = None, rtol: float = math.inf) -> Flow:
-        """The flow of π*, far enough for the interval `asked` to be as narrow as promised; if not yet, for `further` too."""
-        flow: Flow | None = self._memo.get("star")
-        narrow = min(rtol, self.effort.rtol)
-        if flow is None or (asked(flow).relative_width > narrow and self.complete):
-            sums = (lambda f: f.terms.single(), lambda f: self._mismatch(f, 0.0))
-            goal = _Goal(((asked, narrow), (further or asked, narrow), *((a, self.effort.rtol) for a in sums)))
-            begin = (self._chain, self.mu, self.nu, self.gamma, self.mdp.slack)
-            flow, finished = one_policy(*begin, self.effort, goal.excess)
-            self._memo["star"] = flow
-            self._memo["complete"] = self.complete and finished and goal.met(flow)
-        return flow
-
-    def _mismatch(self, flow: Flow, stay: float) -> Interval:
-        """max_s (w μ + (1-w)(1-γ) visits)(s)/ν(s), at least 1."""
-        seen = self.nu > 0.0
-        move, m, n = (1.0 - stay) * (1.0 - self.gamma), self.mu[seen], self.nu[seen]
-        low = float(((stay * m + move * flow.lower[seen]) / n).max())
-        high = float(((stay * m + move * flow.upper[seen]) / n).max())
-        return outwards(max(1.0, low), max(1.0, high))
+    def _star(self) -> OnePolicy:
+        chain = self.pi_star.induced(self.mdp)[0]
+        self._begun["c_star"] = series = OnePolicy(chain, self.mu, self.nu, self.gamma, self.mdp.slack, self.effort)
+        return series
 
     @staticmethod
     def _if(weight: float, compute: Any, *args: Any) -> Interval:
@@ -328,31 +242,3 @@ def _refuse_suboptimal(mdp: MDP, pi: Policy) -> None:
             f"pi_star is not optimal: in {mdp.pairs.state(s)} another action gains {gain[s]:.3g} in one step. "
             "Leave it out to take an optimal policy of the model."
         )
-
-
-@dataclass(frozen=True)
-class _Goal:
-    """Intervals to be computed from a `Terms` or a `Flow`, each with the relative width asked for."""
-
-    wanted: tuple[tuple[Any, float], ...]
-
-    def excess(self, found: Any) -> float:
-        """How many times too wide the widest interval is, but for rounding, which no further term removes."""
-        floor = (found.terms if isinstance(found, Flow) else found).rounding
-        if floor == math.inf:
-            return 0.0
-        return max((asked(found).relative_width - floor) / narrow for asked, narrow in self.wanted)
-
-    def met(self, found: Any) -> bool:
-        """Whether every interval is as narrow as asked for, rounding included."""
-        return all(asked(found).relative_width <= narrow for asked, narrow in self.wanted)
-
-
-def _unknown(i: int, terms: Terms) -> Interval:
-    """What is left to know about the i-th term: nothing once its bracket is as narrow as rounding allows."""
-    return Interval(1.0, 1.0) if terms.knows(i) else terms.term(i)
-
-
-def _further(i: int) -> int:
-    """A later term than the i-th, so that asking for one term after the other does not start anew each time."""
-    return max(32, 1 << i.bit_length())

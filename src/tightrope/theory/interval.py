@@ -57,15 +57,13 @@ class Interval:
         return f"[{self.lower:.6g}, {self.upper:.6g}]"
 
 
+INFINITE = Interval(math.inf, math.inf)
+
+
 def outwards(lower: float, upper: float, steps: int = 1) -> Interval:
     """The interval widened by the rounding of a few operations, `steps` times."""
     slip = 4.0 * EPS * steps
     return Interval(lower * (1.0 - slip), upper * (1.0 + slip))
-
-
-def largest(*intervals: Interval) -> Interval:
-    """The interval of the maximum."""
-    return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
 
 
 def _times(delta: float, x: float) -> float:

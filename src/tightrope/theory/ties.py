@@ -14,8 +14,8 @@ from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy
 from tightrope.operators.bellman import maximisers, q_of
 from tightrope.theory import rates
-from tightrope.theory.concentrability import INFINITE, concentrability
-from tightrope.theory.interval import Interval, outwards
+from tightrope.theory.concentrability import concentrability
+from tightrope.theory.interval import INFINITE, Interval, outwards
 
 if TYPE_CHECKING:
     from tightrope.model.validate import BoolArray, FloatArray
