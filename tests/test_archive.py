@@ -125,6 +125,13 @@ def test_a_shape_that_the_bytes_do_not_fill_is_refused_before_memory_is_asked_fo
         archive.read_arrays(put_zip(tmp_path / "huge.npz", {"x.npy": content}))
 
 
+def test_a_header_that_is_no_python_is_refused(tmp_path):
+    content = npy(np.zeros(8))
+    for broken in (content.replace(b"'descr'", b"('descr'"), content.replace(b"}", b" "), content.replace(b"(8,)", b"f(8)")):
+        with pytest.raises(InvalidFile, match="a damaged header"):
+            archive.read_arrays(put_zip(tmp_path / "broken.npz", {"x.npy": broken}))
+
+
 def test_a_zip_bomb_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "_ROOM", 1 << 20)  # a real bomb takes seconds to make
     bomb = put_zip(tmp_path / "bomb.npz", {"x.npy": npy(np.zeros(1 << 22, dtype=np.uint8))}, zipfile.ZIP_DEFLATED)

@@ -141,12 +141,13 @@ def _refuse_bomb(path: str | os.PathLike[str], expanded: int) -> None:
 def _head(file: Any, size: int) -> tuple[tuple[int, ...], bool, Any, int]:
     """Shape, Fortran order, type and number of value bytes that a .npy header promises, held against the member's size."""
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    else:
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
         raise ValueError(f"NumPy format version {version} is not one this release reads")
+    try:
+        shape, fortran, dtype = readers[version](file)
+    except Exception as error:  # noqa: BLE001  (NumPy lets errors of Python's own parser through)
+        raise ValueError(f"a damaged header ({error})") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled")
     wanted = math.prod(shape) * dtype.itemsize

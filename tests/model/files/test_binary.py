@@ -308,3 +308,21 @@ def test_other_variables_are_passed_over_and_complex_ones_refused(tmp_path):
     savemat(tmp_path / "t.mat", {"P": np.eye(2)[None] * 1j, "R": np.zeros(2)})
     with pytest.raises(InvalidFile, match="the variable 'P' holds complex numbers"):
         files.read(tmp_path / "t.mat", 0.9)
+
+
+def test_rewards_in_a_cell_or_sparse(tmp_path):
+    P, R = dense_model(4, 2, 1)
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0], cells[0, 1] = sp.csc_matrix(R[:, 0]), R[:, 1]
+    savemat(tmp_path / "t.mat", {"P": P.transpose(0, 2, 1), "R": cells})
+    np.testing.assert_allclose(files.read(tmp_path / "t.mat", 0.9).r, (P * R).sum(axis=2).ravel())
+    cells[0, 1] = np.zeros((2, 2))
+    savemat(tmp_path / "t.mat", {"P": P.transpose(0, 2, 1), "R": cells})
+    with pytest.raises(InvalidFile, match="the matrices of the cell R differ in shape"):
+        files.read(tmp_path / "t.mat", 0.9)
+    savemat(tmp_path / "t.mat", {"P": P.transpose(0, 2, 1), "R": sp.csc_matrix((90_000, 90_000))})
+    with pytest.raises(InvalidFile, match="too empty to be written out"):
+        files.read(tmp_path / "t.mat", 0.9)
+    savemat(tmp_path / "t.mat", {"P": P.transpose(0, 2, 1), "R": "much"})
+    with pytest.raises(InvalidFile, match="R must be numbers"):
+        files.read(tmp_path / "t.mat", 0.9)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, seed, settings
 sys.path.insert(0, str(Path(__file__).parent))
 from corpus import MEMORY, SEEDS, attempt, broken
 
-EXAMPLES = 60
+EXAMPLES = 40
 
 
 def fuzz(name, examples, at):
