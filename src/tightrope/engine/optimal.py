@@ -36,7 +36,7 @@ def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monito
     work = Workspace(mdp, v0, watch.threads)
     choice = Choice(work)
     status: Status | None = None
-    method, cost, before = None, 0.0, 0.0
+    method, report, before = None, None, 0.0
     try:
         while True:
             work.look()
@@ -49,11 +49,11 @@ def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monito
                 work.v, method = found.value, None
                 continue
             need = max(watch.limits.goal(found), 2.0 * found.floor) / found.gap
-            if method is not None:
-                choice.learn(method, cost, found.gap / before, need)
+            if method is not None and report is not None:
+                choice.learn(method, report, found.gap / before, need)
             method, before = choice.next(), found.gap
             watch.note(NAMES[method])
-            cost = method(work, need)
+            report = method(work, need)
     except KeyboardInterrupt:
         if watch.best is None:
             raise

@@ -43,6 +43,8 @@ class Workspace:
         self._backwards = True
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
+        #: How many chains were factorised.
+        self.factorised = 0
         self._factor_cost: float | None = None
         self._chain: tuple[Any, Any, Any, Any] | None = None
 
