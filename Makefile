@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= demo-out
+BENCH := .venv-bench
 
 .PHONY: demo test check bench docs format clean help
 
@@ -27,6 +28,15 @@ demo: $(VENV)/.ready-plot  ## the tour: pictures and one HTML page in demo-out/
 test: $(VENV)/.ready-dev  ## every test, with coverage
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
 
+$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade pip
+	$(BENCH)/bin/python -m pip install --quiet -e . -r benchmarks/requirements.txt
+	touch $@
+
+bench: $(BENCH)/.ready  ## us against our peers, into benchmarks/RESULTS.md; QUICK=1 for the short form
+	cd benchmarks && ../$(BENCH)/bin/python -m peers $(if $(QUICK),--quick -o ../bench-out) $(ARGS)
+
 check: $(VENV)/.ready-dev  ## style, types and the arrows between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,4 +48,4 @@ format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(BENCH) $(OUT) bench-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

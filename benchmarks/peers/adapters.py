@@ -1,0 +1,187 @@
+"""Each peer behind one small door: convert the model once, then solve it with a named method to a tolerance of the peer's own.
+
+Every adapter has `methods` (those of the short form are `quick`), which of them need no tolerance (`exact`),
+`refuses(mdp, method)` (why it is not asked to solve a model), `convert(mdp)` and `solve(converted, method, tolerance)`, which
+returns a thunk for the value function: reading values out of a peer is not part of solving. Tolerances are absolute; every
+adapter receives them already multiplied by the value scale.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+import tightrope as tr
+
+
+class Ours:
+    """`tightrope.solve(mdp)` as it comes: certified, no tuning. A model without cached properties every time."""
+
+    name = "tightrope"
+    methods = ("1 thread", "2 threads")
+    exact = quick = methods
+
+    def refuses(self, mdp, method):  # noqa: ARG002  (one door for all)
+        return None
+
+    def convert(self, mdp):
+        """From SciPy arrays through the public door, validation included."""
+        return tr.MDP(mdp.P, mdp.r, mdp.gamma, mdp.first)
+
+    def solve(self, mdp, method, tolerance):  # noqa: ARG002
+        solution = tr.solve(mdp.reshaped(mdp.r, mdp.gamma), threads=int(method[0]))
+        return lambda: solution.value
+
+
+class QuantEcon:
+    """DiscreteDP in state-action-pair form with a sparse Q."""
+
+    name = "quantecon"
+    methods = ("modified PI", "modified PI, k=100", "PI", "VI")
+    quick = ("modified PI", "PI", "VI")
+    exact = ("PI",)
+
+    def refuses(self, mdp, method):
+        wide = method == "PI" and mdp.n_states > 200_000
+        return "its sparse LU fills in: minutes and gigabytes already at 1e5 states" if wide else None
+
+    def convert(self, mdp):
+        from quantecon.markov import DiscreteDP
+
+        pairs = mdp.pairs
+        Q = sp.csr_matrix((mdp.P.data, mdp.P.indices, mdp.P.indptr), shape=mdp.P.shape)
+        return DiscreteDP(mdp.r, Q, mdp.gamma, pairs.states, pairs.actions)
+
+    def solve(self, ddp, method, tolerance):
+        if method == "PI":
+            found = ddp.solve("policy_iteration")
+        elif method == "VI":
+            found = ddp.solve("value_iteration", epsilon=tolerance, max_iter=10**8)
+        else:
+            k = 100 if method.endswith("100") else 20
+            found = ddp.solve("modified_policy_iteration", epsilon=tolerance, max_iter=10**7, k=k)
+        return lambda: found.v
+
+
+class MDPSolver:
+    """mdpsolver, serial. A model remembers its last solution and starts there, so it is told to start from nothing each time."""
+
+    name = "mdpsolver"
+    methods = ("mpi standard", "vi standard", "vi gs", "mpi gs", "mpi sor 1.2", "pi standard", "pi gs")
+    quick = methods[:3]
+    exact = ()
+
+    def refuses(self, mdp, method):
+        rest = mdp.P.nnz > 4_000_000 and method not in self.methods[:2]
+        return "beyond 4e6 transitions only its two fastest methods are run" if rest else None
+
+    def convert(self, mdp):
+        import mdpsolver
+
+        P, first = mdp.P, mdp.first
+        ends = P.indptr[1:-1]
+        probabilities = [x.tolist() for x in np.split(P.data, ends)]
+        columns = [x.tolist() for x in np.split(P.indices, ends)]
+        rewards = mdp.r.tolist()
+        cuts = first.tolist()
+        each = list(pairwise(cuts))
+        model = mdpsolver.model()
+        model.mdp(
+            discount=mdp.gamma,
+            rewards=[rewards[i:j] for i, j in each],
+            tranMatProbs=[probabilities[i:j] for i, j in each],
+            tranMatColumns=[columns[i:j] for i, j in each],
+        )
+        return model, [0] * mdp.n_states, [0.0] * mdp.n_states
+
+    def solve(self, converted, method, tolerance):
+        model, policy, values = converted
+        algorithm, update, *relaxation = method.split()
+        model.solve(
+            algorithm=algorithm,
+            update=update,
+            tolerance=tolerance,
+            SORrelaxation=float(relaxation[0]) if relaxation else 1.0,
+            initPolicy=policy,
+            initValueVector=values,
+            makeFinalCheck=False,
+            parallel=False,
+        )
+        return lambda: np.array(model.getValueVector())
+
+
+class Storm:
+    """stormpy: the discounted total reward property R=? [Cdiscount=γ], for which Storm has one method (value iteration)."""
+
+    name = "stormpy"
+    methods = quick = ("discounted VI, absolute", "discounted VI, relative")
+    exact = ()
+
+    def refuses(self, mdp, method):  # noqa: ARG002
+        return None
+
+    def convert(self, mdp):
+        import stormpy
+
+        stormpy.developer.set_log_level(stormpy.developer.LogLevel.ERR)
+        handle, path = tempfile.mkstemp(suffix=".umb")
+        os.close(handle)
+        try:
+            tr.write(mdp, path)
+            model = stormpy.build_model_from_umb(path)
+        finally:
+            Path(path).unlink()
+        (formula,) = stormpy.parse_properties(f'R{{"reward"}}max=? [ Cdiscount={mdp.gamma!r} ]')
+        return model, formula
+
+    def solve(self, converted, method, tolerance):
+        import stormpy
+
+        environment = stormpy.Environment()
+        options = environment.solver().min_max()
+        options.precision = stormpy.Rational(tolerance)
+        options.relative_termination_criterion = method.endswith("relative")
+        found = stormpy.model_checking(*converted, environment=environment)
+        return lambda: np.array(found.get_value_vector())
+
+
+class Toolbox:
+    """mdptoolbox-hiive, on dense arrays: its policy methods make P_π dense, its value iteration reads P column by column."""
+
+    name = "mdptoolbox"
+    methods = ("PI", "modified PI", "VI")
+    quick = ("PI", "VI")
+    exact = ("PI",)
+    limit = 200e6
+
+    def refuses(self, mdp, method):  # noqa: ARG002
+        need = 8.0 * mdp.pairs.n_actions * mdp.n_states**2
+        return f"dense arrays of {need / 1e9:.1f} GB" if need > self.limit else None
+
+    def convert(self, mdp):
+        S, A, pairs = mdp.n_states, mdp.pairs.n_actions, mdp.pairs
+        # Where an action is not offered, the first one of the state takes its place.
+        rows = np.repeat(mdp.first[:-1], A).reshape(S, A)
+        rows[pairs.states, pairs.actions] = np.arange(mdp.n_pairs)
+        return np.stack([mdp.P[rows[:, a]].toarray() for a in range(A)]), mdp.r[rows], mdp.gamma
+
+    def solve(self, converted, method, tolerance):
+        from hiive.mdptoolbox import mdp as toolbox
+
+        if method == "PI":
+            solver = toolbox.PolicyIteration(*converted, skip_check=True)
+        elif method == "VI":
+            solver = toolbox.ValueIteration(*converted, epsilon=tolerance, skip_check=True)
+        else:
+            solver = toolbox.PolicyIterationModified(*converted, epsilon=tolerance, skip_check=True)
+        solver.run()
+        return lambda: np.array(solver.V)
+
+
+#: The likely winners first: what they need limits how long the others may take.
+PEERS = (Storm(), QuantEcon(), MDPSolver(), Toolbox())

@@ -1,0 +1,55 @@
+"""The sections of RESULTS.md about threads, bandwidth, κ-PI, growth and cold start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from peers.text import ms, table
+
+
+def threads_section(threads):
+    rows = [(name, ms(one[0]), ms(two[0]), f"{one[0] / two[0]:.2f}x") for name, (one, two) in threads.items()]
+    text = "Wall milliseconds of the default solve; a machine with two free cores is needed for this to mean much."
+    return f"## One thread and two\n\n{text}\n\n" + table(("model", "1 thread", "2 threads", "gain"), rows)
+
+
+def bandwidth_section(found):
+    one, two = found["read"]["1"], found["read"]["2"]
+    rows = []
+    for row in found["sweeps"]:
+        size = row["bytes"]
+        shares = (size / row["sweep"][1] / one[1], size / row["sweep2"][0] / two[0])
+        matvec = row["matvec"][1] / row["sweep"][1]
+        rows.append((row["model"], f"{size / 1e6:.0f}", ms(row["sweep"][1]), f"{shares[0]:.2f}", ms(row["sweep2"][0]),
+                     f"{shares[1]:.2f}", ms(row["matvec"][1]), f"{matvec:.2f}"))  # fmt: skip
+    text = f"""Reading a large array: {one[1] / 1e9:.1f} GB/s on one thread, {two[0] / 1e9:.1f} GB/s on two. A fused sweep is
+T v, its greedy pairs and the range of the change in one pass; its bytes are counted once, so models with random successors
+(garnet) show less than they cause, and a model that fits the cache (inventory) more than memory has. One thread in processor
+time, two in wall time. The last column is SciPy's bare P @ v over our whole sweep: above 1 we are faster."""
+    head = ("model", "MB a sweep", "sweep ms", "of reading", "2 threads ms", "of reading", "SciPy P @ v ms", "P @ v / sweep")
+    return f"## Bandwidth\n\n{text}\n\n" + table(head, rows)
+
+
+def kappa_section(kappa):
+    rows = [(name, ms(default[1]), ms(k[1]), f"{k[1] / default[1]:.2f}x") for name, (default, k) in kappa.items()]
+    text = "Processor milliseconds; we are after at most 1.5x."
+    return f"## κ-PI(.9) against the default engine\n\n{text}\n\n" + table(("model", "default", "κ-PI(.9)", "ratio"), rows)
+
+
+def growth_section(growth):
+    rows = []
+    for name, points in growth.items():
+        cells = ", ".join(f"{x:g}: {ms(cpu)}" for x, _, cpu in points)
+        x, cpu = np.array([p[0] for p in points]), np.array([p[2] for p in points])
+        half = x >= np.median(x)
+        exponent = f"{np.polyfit(np.log(x[half]), np.log(cpu[half]), 1)[0]:.2f}" if x.min() > 0 and x.max() > 1 else ""
+        rows.append((name, cells, exponent))
+    text = "Processor milliseconds of a solve at each value; the exponent is the slope of the upper half in double logarithms."
+    return f"## How cost grows\n\n{text}\n\n" + table(("with", "value: ms", "exponent"), rows)
+
+
+def cold_section(cold):
+    rows = [(name, f"{wall:.2f}", f"{cpu:.2f}") for name, (wall, cpu) in cold.items()]
+    text = """Seconds of whole processes, on a 400-state grid; the first has nothing compiled (we are after 2 s), the later ones
+a cache on disk (0.6 s)."""
+    return f"## Cold start\n\n{text}\n\n" + table(("what", "wall", "processor"), rows)

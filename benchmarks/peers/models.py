@@ -1,0 +1,82 @@
+"""The models everybody solves: each class of the issue, 100 to a million states, discounts .9 to .9999, several seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import tightrope as tr
+from tightrope import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model by name, the class it belongs to, and whether the short form of the benchmark has it too."""
+
+    name: str
+    group: str
+    build: Callable[[], tr.MDP]
+    quick: bool = False
+
+
+def gym(name, gamma, **options):
+    """The newest version of a table environment; which one that is, the release of gymnasium says."""
+    import gymnasium
+
+    gymnasium.logger.min_level = gymnasium.logger.ERROR
+    return tr.MDP.from_gymnasium(gymnasium.make(name, **options), gamma)
+
+
+def garnet(size, actions, gamma, seed=0):
+    return partial(problems.garnet, size, actions, 5, gamma=gamma, seed=seed)
+
+
+def grid(side, slip, gamma):
+    return partial(problems.gridworld, side, side, slip=slip, gamma=gamma)
+
+
+def inventory(capacity, gamma):
+    """Demand spread evenly over 50 quantities: wide rows; up to 39 units a period can be ordered."""
+    return partial(problems.inventory, capacity, [0.02] * 50, max_order=39, gamma=gamma)
+
+
+CASES = (
+    Case("Taxi .99", "gymnasium", partial(gym, "Taxi", 0.99), quick=True),
+    Case("FrozenLake 8x8 .99", "gymnasium", partial(gym, "FrozenLake", 0.99, map_name="8x8"), quick=True),
+    Case("CliffWalking .99", "gymnasium", partial(gym, "CliffWalking", 0.99), quick=True),
+    Case("garnet 100 .9", "garnet", garnet(100, 4, 0.9), quick=True),
+    Case("garnet 1e3 .99", "garnet", garnet(1_000, 4, 0.99, 1), quick=True),
+    Case("garnet 1e4 .9", "garnet", garnet(10_000, 4, 0.9)),
+    Case("garnet 1e4 .99", "garnet", garnet(10_000, 4, 0.99), quick=True),
+    Case("garnet 1e4 .99 seed 1", "garnet", garnet(10_000, 5, 0.99, 1)),
+    Case("garnet 1e4 .99 seed 2", "garnet", garnet(10_000, 4, 0.99, 2)),
+    Case("garnet 1e4 .9999", "garnet", garnet(10_000, 5, 0.9999), quick=True),
+    Case("garnet 1e5 .99", "garnet", garnet(100_000, 4, 0.99)),
+    Case("garnet 1e6 .99", "garnet", garnet(1_000_000, 4, 0.99)),
+    Case("slippery grid 100 .99", "slippery grid", grid(10, 0.1, 0.99), quick=True),
+    Case("slippery grid 1e3 .999", "slippery grid", grid(32, 0.1, 0.999)),
+    Case("slippery grid 1e4 .9", "slippery grid", grid(100, 0.1, 0.9)),
+    Case("slippery grid 1e4 .999", "slippery grid", grid(100, 0.1, 0.999), quick=True),
+    Case("slippery grid 1e4 .9999", "slippery grid", grid(100, 0.2, 0.9999)),
+    Case("slippery grid 1e5 .999", "slippery grid", grid(316, 0.1, 0.999)),
+    Case("slippery grid 1e6 .999", "slippery grid", grid(1000, 0.1, 0.999)),
+    Case("deterministic grid 1e4 .9999", "deterministic grid", grid(100, 0.0, 0.9999), quick=True),
+    Case("deterministic grid 1e5 .9999", "deterministic grid", grid(316, 0.0, 0.9999)),
+    Case("queue 100 .99", "queue", partial(problems.queue, 99, gamma=0.99), quick=True),
+    Case("queue 1e3 .999", "queue", partial(problems.queue, 999, gamma=0.999)),
+    Case("queue 1e4 .999", "queue", partial(problems.queue, 9_999, gamma=0.999), quick=True),
+    Case("queue 1e4 .9999", "queue", partial(problems.queue, 9_999, gamma=0.9999)),
+    Case("queue 1e5 .999", "queue", partial(problems.queue, 99_999, gamma=0.999)),
+    Case("inventory 200 .99", "inventory", inventory(199, 0.99), quick=True),
+    Case("inventory 2e3 .999", "inventory", inventory(1_999, 0.999), quick=True),
+    Case("forest 1e3 .99", "forest", partial(problems.forest, 1_000, gamma=0.99), quick=True),
+    Case("forest 1e4 .999", "forest", partial(problems.forest, 10_000, gamma=0.999)),
+    Case("replacement 90 .999", "replacement", partial(problems.replacement, 90, gamma=0.999), quick=True),
+    Case("replacement 1e4 .9999", "replacement", partial(problems.replacement, 10_000, gamma=0.9999)),
+    Case("sysadmin 256 .95", "sysadmin", partial(problems.sysadmin, 8, gamma=0.95), quick=True),
+    Case("sysadmin 1024 .99", "sysadmin", partial(problems.sysadmin, 10, gamma=0.99)),
+)

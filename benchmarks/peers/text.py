@@ -1,0 +1,18 @@
+"""How numbers and tables are written."""
+
+from __future__ import annotations
+
+
+def ms(seconds):
+    """Milliseconds to three digits."""
+    return f"{seconds * 1e3:.3g}" if seconds < 0.9995 else f"{seconds * 1e3:.0f}"
+
+
+def mb(size):
+    return f"{size / 1e6:.1f}"
+
+
+def table(head, rows):
+    """A Markdown table; the first column is text, the others are numbers."""
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows])

@@ -1,0 +1,67 @@
+"""How cost grows with S, A, 1/(1-γ), κ and h; one thread against two; κ-PI(.9) against the default engine.
+
+python benchmarks/scaling.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from bandwidth import best
+
+import tightrope as tr
+from tightrope import problems
+
+
+def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
+    """The best wall and processor seconds of a solve, on a model without cached properties."""
+    return best(lambda: tr.solve(mdp.reshaped(mdp.r, mdp.gamma), algorithm, threads=threads), budget, least=2)
+
+
+def measure(*, quick=False):
+    """Every table as {name: [[x, wall, cpu], ...]}."""
+    budget = 0.1 if quick else 0.5
+    top = 5 if quick else 6
+
+    def row(x, mdp, algorithm=None):
+        return [x, *seconds(mdp, algorithm, budget=budget)]
+
+    sizes = [10**k for k in range(2, top + 1)]
+    sides = [round(s**0.5) for s in sizes]
+    discounts = (0.9, 0.99, 0.999, 0.9999)
+    grid = problems.gridworld(100, 100, slip=0.1, gamma=0.99)
+    growth = {
+        "S: garnet (4 actions, γ=.99)": [row(s, problems.garnet(s, 4, 5, gamma=0.99)) for s in sizes],
+        "S: slippery grid (γ=.999)": [row(s * s, problems.gridworld(s, s, slip=0.1, gamma=0.999)) for s in sides],
+        "S: queue (γ=.999)": [row(s, problems.queue(s - 1, gamma=0.999)) for s in sizes],
+        "A: garnet (1e4 states, γ=.99)": [row(a, problems.garnet(10_000, a, 5, gamma=0.99)) for a in (2, 4, 8, 16, 32)],
+        "1/(1-γ): garnet 1e4": [row(1 / (1 - g), problems.garnet(10_000, 4, 5, gamma=g)) for g in discounts],
+        "1/(1-γ): slippery grid 1e4": [row(1 / (1 - g), problems.gridworld(100, 100, slip=0.1, gamma=g)) for g in discounts],
+        "1/(1-γ): queue 1e4": [row(1 / (1 - g), problems.queue(9_999, gamma=g)) for g in discounts],
+        "κ: κ-PI on the grid 1e4, γ=.99": [row(k, grid, tr.kappa_pi(k)) for k in (0.0, 0.5, 0.9, 0.99, 1.0)],
+        "h: h-PI on the grid 1e4, γ=.99": [row(h, grid, tr.h_pi(h)) for h in (1, 2, 4, 8, 16)],
+    }
+    sides = (100, 200) if quick else (100, 316)
+    rivals = {f"slippery grid {s}x{s}, γ=.999": problems.gridworld(s, s, slip=0.1, gamma=0.999) for s in sides}
+    rivals |= {f"queue {s:.0e}, γ=.999": problems.queue(s - 1, gamma=0.999) for s in (1_000, 10_000)}
+    kappa = {name: [seconds(m, budget=budget), seconds(m, tr.kappa_pi(0.9), budget=budget)] for name, m in rivals.items()}
+    size = 200_000 if quick else 1_000_000
+    side = round(size**0.5)
+    large = {
+        f"garnet {size:.0e}, γ=.99": problems.garnet(size, 4, 5, gamma=0.99),
+        f"slippery grid {side}x{side}, γ=.999": problems.gridworld(side, side, slip=0.1, gamma=0.999),
+        f"queue {size:.0e}, γ=.999": problems.queue(size - 1, gamma=0.999),
+    }
+    threads = {name: [seconds(m, threads=n, budget=budget) for n in (1, 2)] for name, m in large.items()}
+    return {"growth": growth, "kappa": kappa, "threads": threads}
+
+
+if __name__ == "__main__":
+    found = measure()
+    for name, rows in found["growth"].items():
+        print(name, "  ".join(f"{x:g}: {wall * 1e3:.2f} ms" for x, wall, _ in rows))
+        slope = np.polyfit(np.log([max(x, 1e-9) for x, _, _ in rows]), np.log([w for _, w, _ in rows]), 1)[0]
+        print(f"   exponent {slope:.2f}")
+    for name, (default, kappa) in found["kappa"].items():
+        print(f"{name:30s} default {default[0] * 1e3:.1f} ms, kappa_pi(.9) {kappa[0] * 1e3:.1f} ms")
+    for name, (one, two) in found["threads"].items():
+        print(f"{name:30s} one thread {one[0]:.3f} s, two {two[0]:.3f} s: {one[0] / two[0]:.2f}x")
