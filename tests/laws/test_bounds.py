@@ -5,7 +5,7 @@ import pytest
 
 import reference_theory as ref
 from tightrope import MDP, Policy
-from tightrope.theory import concentrability, kappa_api_bound, kappa_psdp_bound, value_span
+from tightrope.theory import concentrability, iterations_needed, kappa_api_bound, kappa_psdp_bound, value_span
 
 KAPPAS = (0.0, 0.2, 0.5, 0.8, 0.95, 1.0)
 DELTAS = (0.0, 0.01, 0.1, 1.0)
@@ -111,6 +111,22 @@ def test_printed_statement_1_holds_for_rewards_in_0_1():
                 lost = worst(d, kappa, 0.05, 4, 0)
                 for k in range(1, 5):
                     assert lost[k - 1] <= bound(c, kappa, 0.05, k, printed=True).statements[0].total.upper + 1e-10
+
+
+def test_printed_statement_2_of_kappa_psdp_holds_at_its_own_number_of_iterations():
+    """Note B2: without the ceil, and for 0 < δ < V and rewards in [0, R_max], the printed form is still true for κ-PSDP."""
+    rng = np.random.default_rng(18)
+    for _ in range(15):
+        d = ref.random_dense(rng, gamma=0.8)
+        d = ref.Dense(d.P, rng.random(d.r.shape), d.gamma, d.mu, d.nu)
+        c = coefficients_of(d)
+        for kappa in (0.0, 0.3, 0.9):
+            for delta in (1e-3, 0.1, 1.0):
+                V = d.r.max() / (1 - d.gamma)
+                k = int(iterations_needed(d.gamma, kappa, delta, V, printed=True))
+                printed = kappa_psdp_bound(c, kappa, delta, k, printed=True).statements[1]
+                assert f"(k = {k})" in printed.name
+                assert ref.worst_psdp(d, kappa, delta, k, 0)[-1] <= printed.total.upper + 1e-9
 
 
 def test_an_uncovered_state_makes_the_theorem_silent_even_without_error():

@@ -9,7 +9,7 @@ import pytest
 import reference_theory as ref
 from tightrope import MDP, Policy
 from tightrope.errors import InvalidArgument, InvalidPolicy
-from tightrope.theory import concentrability, g, iterations_needed
+from tightrope.theory import all_policies, concentrability, g, iterations_needed, one_policy
 from tightrope.theory.interval import Interval
 
 KAPPAS = (0.0, 0.25, 0.9, 1.0)
@@ -201,11 +201,7 @@ def test_gamma_zero_counts_the_first_term_only():
 
 
 def test_periodic_and_slow_models_get_their_width_too():
-    """A cycle never mixes: the tail brackets stay apart and only the discount ends the sum."""
-    S = 5
-    P = np.zeros((S, 1, S))
-    P[np.arange(S), 0, (np.arange(S) + 1) % S] = 1.0
-    d = ref.Dense(P, np.zeros((S, 1)), 0.99, np.eye(S)[0], np.array([0.1, 0.2, 0.3, 0.3, 0.1]))
+    d = cycle()
     c = coefficients_of(d, rtol=1e-6)
     terms = ref.c_terms(d, 6_000)
     i = np.arange(len(terms))
@@ -250,6 +246,32 @@ def test_running_out_of_time_widens_and_says_so():
     assert c.C1.relative_width > 1e-3
     assert not c.complete
     assert "stopped early" in repr(c)
+
+
+def cycle(S=5, gamma=0.99):
+    """A cycle never mixes: the tail brackets stay apart, and only the discount ends a sum."""
+    P = np.zeros((S, 1, S))
+    P[np.arange(S), 0, (np.arange(S) + 1) % S] = 1.0
+    return ref.Dense(P, np.zeros((S, 1)), gamma, np.eye(S)[0], np.array([0.1, 0.2, 0.3, 0.3, 0.1]))
+
+
+@pytest.mark.parametrize(("module", "name", "after"), [(all_policies, "_advance", 4), (one_policy, "_step", 40)])
+def test_ctrl_c_keeps_what_was_done(monkeypatch, module, name, after):
+    original, calls = getattr(module, name), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(module, name, interrupted)
+    c, i = coefficients_of(cycle()), np.arange(4_000)
+    exact = 0.01 * (0.99**i @ ref.c_terms(cycle(), 4_000))  # one policy, so c and c_star are the same
+    found = c.C1 if module is all_policies else c.C_star_1
+    assert exact in found
+    assert found.relative_width > 1e-3
+    assert not c.complete
 
 
 def test_a_width_below_rounding_ends_and_says_so():
