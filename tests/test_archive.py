@@ -98,6 +98,15 @@ def test_another_kind_version_or_file(path, tmp_path, monkeypatch):
         archive.load(tmp_path / "other.npz", "thing")
 
 
+def test_an_array_that_is_gone_is_missed(path, tmp_path):
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "less.npz", "w") as new:
+        for name in old.namelist():
+            if name != "x.npy":
+                new.writestr(name, old.read(name))
+    with pytest.raises(InvalidFile, match="it does not hold the arrays it was written with"):
+        archive.load(tmp_path / "less.npz", "thing")
+
+
 def put_zip(path, members, compression=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, content in members.items():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _HEADER = "tightrope.json"
+_NAMES = "archive arrays"
 _VERSION = 1
 _ALIGN = 64  # a cache line; also what NumPy pads its own headers to
 _PADDING = 0xD935  # the id of a zip extra field that only aligns, as Android's zipalign writes it
@@ -59,7 +60,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def save(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive of the given kind; `header` is anything JSON can hold."""
-    text = json.dumps({"kind": kind, "version": _VERSION, **header}, allow_nan=False)
+    text = json.dumps({"kind": kind, "version": _VERSION, _NAMES: list(arrays), **header}, allow_nan=False)
     members = {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as target:
         for name, array in members.items():
@@ -85,6 +86,8 @@ def load(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tu
         raise InvalidFile(
             f"{path} has format version {header.get('version')}; this release reads version {_VERSION}. Upgrade tightrope."
         )
+    if header.pop(_NAMES, list(arrays)) != list(arrays):
+        raise InvalidFile(f"{path} is not {what}: it does not hold the arrays it was written with; it is damaged")
     return header, arrays
 
 
