@@ -313,6 +313,7 @@ def test_the_first_state_is_left_alone(mdp):
         (lambda m: learn(m, OnlineKappaPI(0.5), 0), "steps must be an integer >= 1"),
         (lambda m: learn(m, OnlineKappaPI(0.5), 10, restart=1.5), r"restart must lie in \[0, 1\]"),
         (lambda m: learn(m, OnlineKappaPI(0.5), 10, state=OnlineKappaPI(0.5).init((2, 2), gamma=0.9)), "other states or actions"),
+        (lambda m: learn(m, QLearning(), 10, state=QLearning().init(m, gamma=0.5)), "discounts by 0.5, the source by 0.8"),
         (lambda _: learn("a model", OnlineKappaPI(0.5), 10), "a source of samples is an MDP"),
         (lambda m: learn(simulator(m), OnlineKappaPI(0.5), 10, model=problems.tightrope(2, 0.9)), "the model to measure against"),
         (lambda m: resume(learn(m, QLearning(), 10), problems.tightrope(2, 0.9), 20), "other states or actions"),

@@ -11,7 +11,7 @@ import pytest
 from tightrope import Policy
 from tightrope.errors import InvalidArgument
 from tightrope.model import problems
-from tightrope.online import MayGetStuck, OnlineKappaPI, StepSchedule, check_two_timescale, learn
+from tightrope.online import MayGetStuck, OnlineKappaPI, QLearning, StepSchedule, check_two_timescale, learn
 
 FAST = StepSchedule(0.6)
 
@@ -154,6 +154,8 @@ def test_learn_warns_before_a_run_that_can_get_stuck():
     mdp = problems.tightrope(2, 0.9)
     with pytest.warns(MayGetStuck, match="erases the support"):
         learn(mdp, OnlineKappaPI(0.5, slow=StepSchedule.harmonic(0.0), explore=0.0), 10)
+    with pytest.warns(MayGetStuck, match="π_0 never tries state 0"):
+        learn(mdp, QLearning(explore=0.0), 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn(mdp, OnlineKappaPI(0.5, slow=StepSchedule.harmonic(0.0), explore=0.1), 10)

@@ -21,7 +21,6 @@ from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.model.sampler import ModelSource, alias_table, source_of
 from tightrope.online.advance import Job, advancing
-from tightrope.online.learner import OnlineKappaPI
 from tightrope.online.log import Log
 from tightrope.online.run import Chance, Run, Runs, trace_of
 from tightrope.online.timescales import MayGetStuck, check_two_timescale
@@ -139,11 +138,13 @@ def _job(source: Any, learner: Learner, steps: Any, state: Any, nu: Any, restart
     start = learner.init(origin) if state is None else state.copy()
     if not start.pairs.same(origin.pairs):
         raise InvalidArgument("the first state of learning was made for other states or actions than the source has")
+    if start.gamma != origin.gamma:
+        raise InvalidArgument(f"the first state of learning discounts by {start.gamma:g}, the source by {origin.gamma:g}")
     known = origin.mdp if model is None and isinstance(origin, ModelSource) else model
     if known is not None and not known.pairs.same(origin.pairs):
         raise InvalidArgument("the model to measure against has other states or actions than the source")
     weights = _nu(nu, origin.pairs.n_states, chance)
-    if warn and isinstance(learner, OnlineKappaPI) and not isinstance(origin, Log):
+    if warn and not isinstance(origin, Log):
         found = check_two_timescale(learner.fast, learner.slow, learner.explore, start.policy)
         if found.may_get_stuck:
             warnings.warn(found.warning, MayGetStuck, stacklevel=3)
