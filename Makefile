@@ -37,15 +37,23 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 bench: $(BENCH)/.ready  ## us against our peers, into benchmarks/RESULTS.md; QUICK=1 for the short form
 	cd benchmarks && ../$(BENCH)/bin/python -m peers $(if $(QUICK),--quick -o ../bench-out) $(ARGS)
 
+$(VENV)/.ready-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.ready-docs  ## the documentation site, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/start/index.html"
+
 check: $(VENV)/.ready-dev  ## style, types and the arrows between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.ready-dev
+format: $(VENV)/.ready-dev  ## let ruff tidy up
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:
-	rm -rf $(VENV) $(BENCH) $(OUT) bench-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+clean:  ## remove everything that was made
+	rm -rf $(VENV) $(BENCH) $(OUT) bench-out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
