@@ -57,10 +57,9 @@ def test_a_single_state_comes_back_exactly(tmp_path, ending):
     assert_same(mdp, files.read(tmp_path / f"P{ending}", mdp.gamma))
 
 
-@pytest.mark.parametrize("ending", RAGGED + RECTANGULAR)
+@pytest.mark.parametrize("ending", [*RAGGED, ".mat", ".bin", pytest.param(".MDP", marks=pytest.mark.slow)])
 def test_1e5_states_come_back_exactly(tmp_path, ending):
-    S = 10_000 if ending == ".MDP" else 100_000  # Cassandra's format is parsed word by word
-    mdp = random_model(S, 6, ragged=ending in RAGGED, width=2)
+    mdp = random_model(100_000, 6, ragged=ending in RAGGED, width=2)
     write_quietly(mdp, tmp_path / f"P{ending}")
     assert_same(mdp, files.read(tmp_path / f"P{ending}", mdp.gamma))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,8 +138,7 @@ class Parser:
 
     def __init__(self, path: object, content: str) -> None:
         self.path, self.content = path, content
-        found = [(match[0], match.start()) for match in _TOKEN.finditer(content) if match[0][0] != "#"]
-        self.tokens, self.offsets = [token for token, _ in found], [offset for _, offset in found]
+        self.tokens = [token for token in _TOKEN.findall(content) if token[0] != "#"]
         self.at = self.spent = 0
         self.model = Model(path)
 
@@ -151,13 +150,38 @@ class Parser:
             if word in handlers:
                 if not (len(self.model.states) and len(self.model.actions)):
                     raise self._error("states and actions must be declared before the first T, O or R", back=1)
-                self._expect(":")
-                handlers[word]()
+                if not self._run(word):
+                    self._expect(":")
+                    handlers[word]()
             else:
                 self._preamble(word)
         if not (len(self.model.states) and len(self.model.actions)):
             raise InvalidFile(f"{self.path}: it declares no {'states' if not len(self.model.states) else 'actions'}")
         return self.model
+
+    def _run(self, word: str) -> bool:
+        """Lines `T: a : s : t p`, and `R: a : s : t v` of an MDP, all by number: the bulk of a large file, without detours."""
+        if word == "O" or (word == "R" and self.model.observations is not None):
+            return False
+        tokens, begin, T, R = self.tokens, self.at - 1, self.model.T, self.model.R
+        at, S, A = begin, len(self.model.states), len(self.model.actions)
+        while tokens[at : at + 1] == [word] and tokens[at + 1 : at + 6 : 2] == [":", ":", ":"] and at + 7 < len(tokens):
+            a, s, t, x = tokens[at + 2], tokens[at + 4], tokens[at + 6], tokens[at + 7]
+            anywhere = t == "*" and word == "R"
+            if not (
+                a.isdecimal() and s.isdecimal() and (anywhere or t.isdecimal()) and len(a + s + t) < 27 and _NUMBER.fullmatch(x)
+            ):
+                break
+            i, j, k, number = int(a), int(s), -1 if anywhere else int(t), float(x)
+            if not (i < A and j < S and k < S and abs(number) < np.inf):
+                break
+            if word == "R":
+                R.append((i, j, k, -1, number))
+            else:
+                T.setdefault((i, j), {})[k] = number
+            at += 8
+        self.at = at if at > begin else self.at
+        return at > begin
 
     def _preamble(self, word: str) -> None:
         model = self.model
@@ -363,5 +387,6 @@ class Parser:
         at = min(max(self.at - back, 0), len(self.tokens))
         if at == len(self.tokens):
             return InvalidFile(f"{self.path}, line {self.content.count(chr(10)) + 1}: {message}; the file ends")
-        line = self.content.count("\n", 0, self.offsets[at]) + 1
+        words = (match for match in _TOKEN.finditer(self.content) if match[0][0] != "#")
+        line = self.content.count("\n", 0, next(islice(words, at, None)).start()) + 1
         return InvalidFile(f"{self.path}, line {line}: {message}; found {self.tokens[at][:60]!r}")
