@@ -61,8 +61,7 @@ def chain_value(
                 return solve_chain(P, r, gamma)
             # Too large to factorise: Gauss-Seidel both ways carries values along the whole chain in one sweep.
             split = _split(P, r, gamma) if split is None else split
-            for i in range(2 * LOOK):
-                kernels.split_gauss_seidel(*split, v, i % 2 == 1, v, 0, S)
+            kernels.split_sweeps(*split, v, 2 * LOOK, 0.0, False)
             watch.backups += 2 * LOOK * S
 
 

@@ -28,7 +28,7 @@ class Workspace:
         self.S, self.gamma = S, mdp.gamma
         self.nnz = P.nnz
         self.actions = mdp.n_pairs / S
-        self._P = P
+        self._P, self._room = P, mdp.chain_room
         self._sweeper = Sweeper(mdp, threads)
         large = P.nnz >= 2 * team.WORTH_IT
         self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if large else [(0, S)]
@@ -97,10 +97,14 @@ class Workspace:
         """Gauss-Seidel sweeps of v along the greedy policy's chain, both ways in turn; returns how many. u is scratch."""
         chain = self._buffers()
         kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
-        n, change = 0, np.inf
-        while n < most and change > target:
-            change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
-            n += 1
+        if len(self._blocks) == 1:
+            n = int(kernels.split_sweeps(*chain, self.v, most, target, self._backwards))
+            self._backwards ^= bool(n % 2)
+        else:
+            n, change = 0, np.inf
+            while n < most and change > target:
+                change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
+                n += 1
         self.backups += n * self.S
         return n
 
@@ -135,7 +139,6 @@ class Workspace:
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
         if self._chain is None:
-            widest = np.maximum.reduceat(np.diff(self._P.indptr), self._sweeper.first[:-1])
-            room, index = int(widest.sum()), self._sweeper.pairs[0].dtype
+            room, index = self._room, self._sweeper.pairs[0].dtype
             self._chain = (np.empty(self.S + 1, index), np.empty(room, index), np.empty(room), np.empty(self.S))
         return self._chain

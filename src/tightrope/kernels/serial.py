@@ -182,6 +182,18 @@ def split_gauss_seidel(indptr, indices, data, r, v, backwards, others, lo, hi):
 
 
 @njit(cache=True, nogil=True)
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards):
+    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, to and fro, until no change exceeds target; returns how many."""
+    n = 0
+    change = np.inf
+    while n < most and change > target:
+        change = split_gauss_seidel(indptr, indices, data, r, v, backwards, v, 0, len(r))
+        backwards = not backwards
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
 def best_pairs(q, first, out, rows):
     """The maximum of q over each state's pairs and the lowest pair that attains it."""
     for s in range(uint64(len(first) - 1)):

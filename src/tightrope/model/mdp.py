@@ -82,6 +82,7 @@ class MDP:
     def reshaped(self, r: FloatArray, gamma: float) -> MDP:
         """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
         twin = object.__new__(MDP)
+        twin.__dict__.update(width=self.width, chain_room=self.chain_room)  # they depend on P alone
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         return twin
 
@@ -121,6 +122,11 @@ class MDP:
         return int(np.diff(self.P.indptr).max())
 
     @cached_property
+    def chain_room(self) -> int:
+        """The largest number of transitions that the chain of a deterministic policy can have."""
+        return int(np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1]).sum())
+
+    @cached_property
     def reward_range(self) -> tuple[float, float]:
         """The smallest and the largest reward."""
         return float(self.r.min()), float(self.r.max())
@@ -138,6 +144,10 @@ class MDP:
         return sum(a.nbytes for a in arrays) + (0 if self.pairs.ids is None else self.pairs.ids.nbytes)
 
     def __repr__(self) -> str:
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> str:
         low, high = int(self.pairs.counts.min()), int(self.pairs.counts.max())
         actions = f"{low}" if low == high else f"{low} to {high}"
         size = self.nbytes / 1e6
