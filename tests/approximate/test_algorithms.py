@@ -36,7 +36,7 @@ def test_with_the_exact_oracle_kappa_api_is_kappa_pi(kappa):
 
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_with_the_exact_oracle_kappa_psdp_is_kappa_vi(kappa):
-    for case, mdp in pool(60, 42, gamma=0.9):
+    for case, mdp in pool(30, 42, gamma=0.9):
         found = run(mdp, KappaPSDP(kappa, Exact(), iterations=5), pi0=policy_of(mdp, case.pi))
         expected = slow.kappa_vi(case, case.v_pi, kappa, 5)[-1]
         np.testing.assert_allclose(found.value, expected, rtol=1e-10, atol=1e-10 * np.abs(case.v_star).max())
@@ -76,7 +76,7 @@ def test_kappa_one_calls_the_oracle_once_on_the_original_problem(kind):
 
 def test_the_trace_measures_what_the_paper_defines():
     rng = np.random.default_rng(1)
-    for case, mdp in pool(40, 45, gamma=0.9):
+    for case, mdp in pool(20, 45, gamma=0.9):
         nu, mu = rng.dirichlet(np.ones(len(case.v)), size=2)
         for kind in (KappaAPI, KappaPSDP):
             found = run(mdp, kind(0.5, SampledModel(2), nu, 3), pi0=policy_of(mdp, case.pi), mu=mu, seed=3)
@@ -98,7 +98,7 @@ def test_kappa_psdp_with_the_worst_oracle_stays_within_its_bound():
     """Statement 1 of the κ-PSDP theorem, with the V of notes B1, for the worst policies that δ allows."""
     rng = np.random.default_rng(2)
     worst = 0.0
-    for case, mdp in pool(40, 46, gamma=0.9):
+    for case, mdp in pool(20, 46, gamma=0.9):
         S = len(case.v)
         nu, mu = 0.9 * rng.dirichlet(np.ones(S), size=2) + 0.1 / S
         V = np.ptp(case.r[case.ok]) / (1 - case.gamma)

@@ -16,7 +16,7 @@ from tightrope.model.sampler import ModelSource
 
 @pytest.mark.parametrize("oracle", [Exact(), Noisy(1.0), SampledModel(1), WorstCase(1.0)])
 def test_cautious_steps_improve_everywhere_whatever_the_oracle_says(oracle):
-    for case, mdp in pool(60, 51, gamma=0.9):
+    for case, mdp in pool(30, 51, gamma=0.9):
         alpha = 0.05 + 0.9 * (len(case.v) % 3) / 3
         found = run(mdp, kappa_cpi(0.9, oracle, alpha, iterations=4), pi0=policy_of(mdp, case.pi), seed=1)
         v = case.v_pi
@@ -27,7 +27,7 @@ def test_cautious_steps_improve_everywhere_whatever_the_oracle_says(oracle):
 
 
 def test_bold_steps_with_alpha_at_least_kappa_improve_with_an_exact_oracle():
-    for case, mdp in pool(60, 52, gamma=0.9):
+    for case, mdp in pool(30, 52, gamma=0.9):
         found = run(mdp, kappa_cpi(0.5, Exact(), 0.5, cautious=False, iterations=4), pi0=policy_of(mdp, case.pi))
         values = [case.v_pi, *(tr.value(mdp, pi) for pi in found.policies)]
         for before, after in pairwise(values):

@@ -212,6 +212,39 @@ def test_features_that_fit_the_optimum_need_fewer_samples():
     assert fitting < table
 
 
+def test_large_systems_are_solved_by_iteration_to_the_same_answer(monkeypatch):
+    problem = Problem.original(garnet(40, 3, 3, gamma=0.9, seed=6)).surrogate(np.zeros(40), 0.8)
+    nu = np.full(40, 1 / 40)
+    by_elimination = LSPI(samples=20_000)(problem, nu, RNG(0))
+    monkeypatch.setattr("tightrope.approximate.oracles.lspi.SMALL", 10)
+    assert LSPI(samples=20_000)(problem, nu, RNG(0)) == by_elimination
+
+
+def test_when_lspi_chatters_the_best_policy_is_kept():
+    """A quadratic cannot hold q: the iterates get better and worse again, and walks from ν choose among them."""
+    mdp = gridworld(10, 10, gamma=0.95)
+    y, x = np.divmod(np.arange(100), 10)
+    phi = np.column_stack([x, y, x * y, x * x, y * y, np.ones(100)])
+    problem, nu = Problem.original(mdp).surrogate(np.zeros(100), 0.98), np.full(100, 0.01)
+    settings = {"features": phi, "samples": 100_000, "rounds": 8}
+    for seed in range(3):
+        kept, last = (realised_delta(problem, kind(**settings)(problem, nu, RNG(seed)), nu) for kind in (LSPI, Restless))
+        assert kept < 0.8 * last
+
+
+class Restless(LSPI):
+    """LSPI that takes the last policy, whatever it is: the negative twin of keeping the best."""
+
+    def __call__(self, problem, nu, rng):
+        from tightrope.approximate.oracles import lspi
+
+        choose, lspi._best = lspi._best, lambda problem, policies, nu, samples, rng: policies[-1]  # noqa: ARG005
+        try:
+            return super().__call__(problem, nu, rng)
+        finally:
+            lspi._best = choose
+
+
 def test_weights_and_repeated_rows_are_the_same_regression():
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor

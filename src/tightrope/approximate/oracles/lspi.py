@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 
 #: Unknowns up to which a sparse system is solved by elimination.
 SMALL = 2_000
+#: Standard errors by which an earlier policy must be better than the last to be kept.
+CLEAR = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class LSPI:
-    """Policy iteration with q ≈ φ·θ from LSTD-Q on one batch of transitions; when it chatters, the best iterate is kept.
+    """Policy iteration with q ≈ φ·θ from LSTD-Q on one batch of transitions; the best iterate is kept, because it may chatter.
 
-    θ solves Φᵀ D (Φ - κγ P̂^π Φ) θ = Φᵀ D r̂ with D the weights of the batch. If it does not settle on one policy, the best of
-    those it wanders through is chosen by walks from ν, for which a fifth of the samples is set aside. Use it when a linear
-    architecture fits q and samples are dear: it uses each of them in every iteration and has no step size.
+    θ solves Φᵀ D (Φ - κγ P̂^π Φ) θ = Φᵀ D r̂ with D the weights of the batch. Whether an earlier policy was better than the last is
+    decided by walks from ν, for which a fifth of the samples is set aside: it must be better by two standard errors. Use it when
+    a linear architecture fits q and samples are dear: it uses each of them in every iteration and has no step size.
 
     Args:
         features: one row per pair [L, d] or per state [S, d] (then copied per action); None for a table, which is model-based RL.
@@ -51,7 +53,7 @@ class LSPI:
             raise InvalidArgument(f"LSPI needs at least 10 samples; found {self.samples}")
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:
-        """The policy it settles on, or the one with the largest estimated value from ν."""
+        """The last policy, unless an earlier one earns more from ν."""
         pairs = problem.pairs
         phi = kinds.of_pairs(self.features, pairs)
         batch = walk.explore(problem, nu, self.samples - self.samples // 5, rng)
@@ -61,9 +63,7 @@ class LSPI:
         for _ in range(self.rounds - 1):
             ahead = problem.gamma * (batch.P @ (_live(problem, policies[-1]) @ phi))
             pi = greedy_in(phi @ lstd(phi, ahead, weights, batch.r, self.ridge), pairs)
-            seen = next((i for i, old in enumerate(policies) if pi == old), None)
-            if seen is not None:
-                policies = policies[seen:]  # from here on it repeats itself: one policy when it has converged
+            if any(pi == old for old in policies):  # from here on it repeats itself
                 break
             policies.append(pi)
         return _best(problem, policies, nu, self.samples // 5, rng)
@@ -103,13 +103,16 @@ def _live(problem: Problem, pi: Policy) -> sp.csr_array:
 
 
 def _best(problem: Problem, policies: list[Policy], nu: FloatArray, samples: int, rng: np.random.Generator) -> Policy:
-    """The policy whose walks from ν earn most; all start in the same states."""
+    """The last policy, or the one whose walks from the same states earn clearly more."""
+    n = max(2, round(samples * (1.0 - problem.gamma) / len(policies)))
     if len(policies) == 1:
         return policies[0]
-    n = max(1, round(samples * (1.0 - problem.gamma) / len(policies)))
     states = walk.starts(nu, n, rng)
     earned = []
     for pi in policies:
         choose = walk.choosing(pi)
-        earned.append(walk.returns(problem, choose(states, rng), choose, rng).mean())
-    return policies[int(np.argmax(earned))]
+        earned.append(walk.returns(problem, choose(states, rng), choose, rng))
+    more = np.array(earned) - earned[-1]
+    lead = more.mean(axis=1) - CLEAR * more.std(axis=1, ddof=1) / np.sqrt(n)
+    chosen = int(np.argmax(lead))
+    return policies[chosen] if lead[chosen] > 0.0 else policies[-1]
