@@ -11,7 +11,7 @@ from bridge import mdp_of, policy_of
 from reference import q_kappa, q_of, random_cases, value
 from tightrope import MDP
 from tightrope.errors import InvalidArgument
-from tightrope.theory import concentrability, contraction, effective_horizon, lipschitz, smaller_coefficient, value_span
+from tightrope.theory import concentrability, contraction, effective_horizon, g, lipschitz, smaller_coefficient, value_span
 from tightrope.theory.rates import one_minus_xi, room, stay_weight
 
 
@@ -96,3 +96,33 @@ def test_helpful_identities():
             c = concentrability(MDP.from_dense(d.P, d.r, d.gamma), d.mu, d.nu, rtol=1e-10)
             series = d.mu @ np.linalg.inv(eye - X) * one_minus_xi(d.gamma, kappa)
             np.testing.assert_allclose(c.d(kappa), series, rtol=1e-8, atol=1e-9)
+
+
+def binomial_lemma(f, gamma, kappa, n, far=250):
+    """Both sides of the binomial lemma of the appendix for f(1), ..., truncated where γ^far is negligible."""
+    t = np.arange(far)
+    weight = np.zeros(far)  # of γ^{t+l+1} f(t+1+l), summed over i = 1..n-1
+    for i in range(1, n):
+        choose = np.array([math.comb(int(s), i - 1) for s in t], dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight += np.where(t >= i - 1, choose * kappa ** np.maximum(t - (i - 1), 0.0) * (1 - kappa) ** i, 0.0)
+    reach = np.add.outer(t, t) + 1
+    inner = (gamma**reach * f[reach]).sum(axis=1)  # summed over l
+    right = (1 - kappa) * inner[: n - 1].sum() + g(kappa, n) * (1 - kappa) * kappa * inner[n - 1 :].sum()
+    return weight @ inner, right
+
+
+def test_the_binomial_lemma_holds_for_f_not_negative_and_fails_otherwise():
+    """Note B5: the appendix states it for every f; a negative f refutes it. With g's closed form it is often an equality."""
+    rng, tight = np.random.default_rng(24), 0.0
+    for kappa in (0.0, 0.1, 0.5, 0.9, 1.0):
+        for n in (1, 2, 3, 8):
+            for _ in range(5):
+                f = rng.exponential(size=600)
+                left, right = binomial_lemma(f, 0.8, kappa, n)
+                assert left <= right * (1 + 1e-12) + 1e-15
+                tight = max(tight, left / right if right > 0 else 0.0)
+    assert tight == pytest.approx(1.0)
+    late = -(np.arange(600) > 9).astype(float)
+    left, right = binomial_lemma(late, 0.8, 0.5, 3)
+    assert left > right
