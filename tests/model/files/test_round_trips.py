@@ -83,6 +83,27 @@ def test_labels_come_back(tmp_path, ending, seed, storm):
             np.testing.assert_array_equal(found.labels[name], states)
 
 
+@pytest.mark.parametrize("ending", [".npz", ".drn", ".tra", ".umb"])
+def test_labels_with_strange_names_come_back(tmp_path, ending):
+    mdp = random_model(3, 1)
+    names = ["two words", "[x]", "a [b", "{0}", "é", "label-1", "0", "x" * 200]
+    labels = {name: np.array([i % 3]) for i, name in enumerate(names)}
+    write_quietly(mdp, tmp_path / f"m{ending}", labels=labels)
+    found = files.inspect(tmp_path / f"m{ending}", 0.9)
+    assert_same(mdp, found.mdp)
+    assert {name: states.tolist() for name, states in found.labels.items()} == {name: s.tolist() for name, s in labels.items()}
+
+
+def test_companions_of_an_older_model_are_not_read_with_the_new_one(tmp_path):
+    write_quietly(random_model(4, 1, names=True), tmp_path / "m.tra")
+    (tmp_path / "m.srew").write_text("4 1\n0 5\n")
+    mdp = random_model(4, 2)
+    write_quietly(mdp, tmp_path / "m.tra")
+    back = files.read(tmp_path / "m.tra", 0.9)
+    assert_same(mdp, back)
+    assert back.pairs.state_names is None
+
+
 @pytest.mark.parametrize("ending", [".npz", ".umb", ".mat"])
 def test_any_start_comes_back_where_there_is_room_for_it(tmp_path, ending):
     mdp = random_model(7, 3, ragged=False, start="any")

@@ -61,7 +61,7 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
         )
     marks = [""] * mdp.n_states
     for name, states in {"init": () if begin is None else begin.tolist(), **{k: v.tolist() for k, v in labels.items()}}.items():
-        shown = f' "{name}"' if re.search(r"\s", name) else f" {name}"
+        shown = f' "{name}"' if re.search(r"\s|^[\[{]", name) else f" {name}"
         for s in states:
             marks[s] += shown
     names = row_names(mdp, path, unnamed=True) or [str(a) for a in pairs.actions.tolist()]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "Storm DRN"
 UNNAMED = "__NOLABEL__"
+_LATE = "rewards expected directly after the number of the state"
 _LABEL = re.compile(r'"([^"]+)"|([^\s"]+)')
 _OPEN, _CLOSE, _COMMA, _COLON, _QUOTE = (np.uint8(ord(mark)) for mark in '[],:"')
 
@@ -230,17 +231,20 @@ class _Entries:
         rest[self.first] = rest[self.first + 1] = False
         owner = np.repeat(np.arange(len(self.first)), self.counts)[rest]
         tokens = self.tokens[rest]
-        late = np.flatnonzero(tokens.data[tokens.begin] == _OPEN)
-        if len(late):
-            raise tokens.fail(int(late[0]), "rewards expected directly after the number of the state")
         if not self.quoted:
+            late = np.flatnonzero(tokens.data[tokens.begin] == _OPEN)
+            if len(late):
+                raise tokens.fail(int(late[0]), _LATE)
             codes, names = tokens.words()
             yield from ((owner[codes == code], name) for code, name in enumerate(names))
             return
         for at in np.unique(owner).tolist():
             mine = np.flatnonzero(owner == at)
             span = tokens.data[tokens.begin[mine[0]] : tokens.end[mine[-1]]].tobytes().decode("utf-8", "replace")
-            yield from ((np.array([at]), quoted or plain) for quoted, plain in _LABEL.findall(span))
+            for quoted, plain in _LABEL.findall(span):
+                if plain.startswith("["):
+                    raise tokens.fail(int(mine[0]), _LATE)
+                yield np.array([at]), quoted or plain
 
 
 def _spans(block: Block, brackets: bytes) -> BoolArray:

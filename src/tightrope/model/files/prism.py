@@ -119,7 +119,10 @@ def read(path: Path, wishes: Wishes) -> Reading:
 
 
 def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray], *, storm: bool = False) -> None:
-    """The `.tra`, `.lab` and `.trew` files (and `.sta` where states have names), in PRISM's dialect or in Storm's."""
+    """The `.tra`, `.lab` and `.trew` files (and `.sta` where states have names), in PRISM's dialect or in Storm's.
+
+    Companions that an older model left under the same name are replaced or removed: they would be read with this one.
+    """
     P, pairs = mdp.P, mdp.pairs
     begin = starting_states(mdp)
     if begin is None:

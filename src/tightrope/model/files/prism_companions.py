@@ -31,14 +31,15 @@ def read_labels(path: Path, S: int) -> dict[str, IntArray]:
     file = companion(path, ".lab")
     if file is None:
         return {}
-    sets: dict[int, list[Any]] = {}
-    np.empty(0, dtype=np.int64)
-    names: list[str] | None = None
+    sets: dict[str, list[Any]] = {}
+    meaning: dict[str, str] | None = None
+    storm = False
     for block in text.blocks(file):
         part = block
-        if names is None:
-            names, part = _declared(file, block)
-        tokens = Tokens.of(part.blanked(part.data == ord(":")))
+        if meaning is None:
+            meaning, part, storm = _declared(file, block)
+            sets = {name: [np.empty(0, dtype=np.int64)] for name in meaning.values()}
+        tokens = Tokens.of(part.blanked(part.data == ord(":")) if not storm else part)
         first, counts = tokens.by_line()
         states = np.repeat(tokens[first].whole("a state"), counts - 1)
         rest = np.ones(len(tokens), dtype=bool)
@@ -46,37 +47,31 @@ def read_labels(path: Path, S: int) -> dict[str, IntArray]:
         marks = tokens[rest]
         in_range(file, "state", states, S, lambda at, marks=marks: f"line {marks.line[at]}")
         codes, found = marks.words()
-        for code, name in enumerate(found):
-            index = (
-                int(name)
-                if name.isdecimal() and len(name) < 10 and name not in names
-                else names.index(name)
-                if name in names
-                else -1
-            )
-            if not 0 <= index < len(names):
+        for code, mark in enumerate(found):
+            if mark not in meaning:
                 raise marks.fail(int(np.flatnonzero(codes == code)[0]), "a declared label expected")
-            sets.setdefault(index, []).append(states[codes == code])
-    return {
-        name: np.unique(np.concatenate(sets[i])) if i in sets else np.empty(0, dtype=np.int64)
-        for i, name in enumerate(names or [])
-    }
+            sets[meaning[mark]].append(states[codes == code])
+    return {name: np.unique(np.concatenate(parts)) for name, parts in sets.items()}
 
 
-def _declared(file: Path, block: Block) -> tuple[list[str], Block]:
-    """The labels a .lab file declares, in PRISM's form `0="init" ...` or Storm's `#DECLARATION ... #END`, and the rest."""
+def _declared(file: Path, block: Block) -> tuple[dict[str, str], Block, bool]:
+    """What each mark of a .lab file means, the lines that follow, and whether the dialect is Storm's.
+
+    PRISM declares numbers, `0="init" 1="goal"`; Storm names, `#DECLARATION init goal #END`.
+    """
     raw = block.data.tobytes()
-    match = re.match(rb"\s*#DECLARATION\s+([^#]*)#END", raw)
-    if match:
-        names, end = match[1].decode("utf-8", "replace").split(), match.end()
-    else:
-        match = re.match(rb"\s*([^\n]*)", raw)
-        head = match[1] if match else b""
-        pairs = re.findall(rb'(\d{1,9})="([^"]*)"', head)
-        if [int(i) for i, _ in pairs] != list(range(len(pairs))) or not pairs:
-            raise InvalidFile(f'{file}, line {block.numbers[0]}: labels expected, as 0="init" 1="goal" or #DECLARATION ... #END')
-        names, end = [name.decode("utf-8", "replace") for _, name in pairs], match.end() if match else 0
-    return names, block.blanked(np.arange(len(block.data)) < end)
+    storm = re.match(rb"\s*#DECLARATION\s+([^#]*)#END", raw)
+    if storm:
+        return {name: name for name in storm[1].decode("utf-8", "replace").split()}, _after(block, storm.end()), True
+    head = raw.lstrip().split(b"\n", 1)[0]
+    pairs = re.findall(rb'(\d{1,9})="([^"]*)"', head)
+    if [int(i) for i, _ in pairs] != list(range(len(pairs))) or not pairs:
+        raise InvalidFile(f'{file}, line {block.numbers[0]}: labels expected, as 0="init" 1="goal" or #DECLARATION ... #END')
+    return {i.decode(): name.decode("utf-8", "replace") for i, name in pairs}, _after(block, raw.index(head) + len(head)), False
+
+
+def _after(block: Block, end: int) -> Block:
+    return block.blanked(np.arange(len(block.data)) < end)
 
 
 def label_lines(sets: Mapping[str, IntArray], *, storm: bool) -> Iterator[str]:

@@ -57,7 +57,7 @@ def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
     for i, (name, states) in enumerate(labels.items()):
         mark = np.zeros(S, dtype=bool)
         mark[states] = True
-        key = name if re.fullmatch(r"[0-9a-z_-]+", name) else f"label-{i}"
+        key = name if re.fullmatch(r"(?!label-)[0-9a-z_-]{1,64}", name) else f"label-{i}"
         annotations.setdefault("aps", {})[key] = {"alias": name, "applies-to": ["states"], "type": {"type": "bool", "size": 1}}
         files[f"annotations/aps/{key}/states/values.bin"] = _bits(mark)
     n_actions = pairs.n_actions if pairs.action_names is None else len(pairs.action_names)
