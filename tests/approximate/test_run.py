@@ -186,6 +186,19 @@ def test_the_summary_reads_well():
     assert "KappaAPI(kappa=0.9, oracle=Exact(), iterations=2, evaluate=ExactValue())" in text
 
 
+def test_names_are_kept_on_disk(tmp_path):
+    mdp = tr.MDP.from_dense(np.full((2, 1, 2), 0.5), np.ones((2, 1)), 0.9, state_names=["here", "there"], action_names=["wait"])
+    run(mdp, KappaAPI(0.5, Exact(), iterations=1)).save(tmp_path / "run.npz")
+    pairs = Run.load(tmp_path / "run.npz").policy.pairs
+    assert (pairs.state_names, pairs.action_names) == (("here", "there"), ("wait",))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "one"])
+def test_seeds_are_integers(seed):
+    with pytest.raises(InvalidArgument, match="seed must be an integer >= 0"):
+        run(MDP, KappaAPI(0.5, Exact()), seed=seed)
+
+
 def test_what_cannot_be_resumed_is_refused():
     other = mdp_of(reference.tightrope(1.0, 0.9))
     earlier = run(MDP, KappaAPI(0.5, Exact(), iterations=1))

@@ -15,7 +15,8 @@ from tightrope.approximate.oracles import (
     WorstCase,
 )
 from tightrope.approximate.problem import Evaluator, Oracle, Problem, realised_delta
-from tightrope.approximate.run import Row, Run, Status, run
+from tightrope.approximate.result import Row, Run, Status
+from tightrope.approximate.run import run
 from tightrope.approximate.switching import Estimate, SwitchingPolicy
 
 __all__ = [

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from tightrope.approximate import features as kinds
 from tightrope.approximate import walk
 from tightrope.approximate.oracles.fitted import backups
-from tightrope.approximate.oracles.known import at_least_zero
 from tightrope.approximate.oracles.lspi import lstd
 from tightrope.model import validate
 from tightrope.operators import value
@@ -86,7 +85,7 @@ class LSTDValue:
 
     def __post_init__(self) -> None:
         validate.positive_integer(self.samples, "samples")
-        at_least_zero(self.ridge, "ridge")
+        validate.finite(self.ridge, "ridge", low=0.0)
 
     def __call__(self, problem: Problem, pi: Policy, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The estimate [S]."""

@@ -26,12 +26,13 @@ def pack(policies: Sequence[Policy]) -> dict[str, Any]:
         "rows": np.array(rows) if rows else np.empty((0, pairs.n_states), dtype=pairs.first.dtype),
         "mass": np.array(mass) if mass else np.empty((0, pairs.n_pairs)),
     }
-    return arrays if pairs.ids is None else arrays | {"ids": pairs.ids}
+    extras = {"ids": pairs.ids, "state_names": pairs.state_names, "action_names": pairs.action_names}
+    return arrays | {name: np.array(extra) for name, extra in extras.items() if extra is not None}
 
 
 def unpack(arrays: dict[str, Any]) -> list[Policy]:
     """The policies, sharing one index set."""
-    pairs = Pairs.checked(arrays["first"], arrays.get("ids"), None, None)
+    pairs = Pairs.checked(arrays["first"], *(arrays.get(name) for name in ("ids", "state_names", "action_names")))
     rows, mass = iter(arrays["rows"]), iter(arrays["mass"])
     return [
         Policy.of_rows(pairs, next(rows)) if deterministic else Policy(pairs, None, frozen(next(mass)))

@@ -126,6 +126,7 @@ class SwitchingPolicy:
         """
         self.pi0.check(mdp)
         n = validate.positive_integer(walks, "walks")
+        root = validate.positive_integer(seed, "seed", low=0)
         begin = alias_table(sp.csr_array(beginning(start, mdp, "start")[None, :]))
         tables = alias_table(mdp.P)
         horizon = 1 if mdp.gamma == 0.0 else int(np.ceil(np.log(FORGOTTEN * (1.0 - mdp.gamma)) / np.log(mdp.gamma)))
@@ -137,7 +138,7 @@ class SwitchingPolicy:
         which = self._which(np.arange(self.k + 1))
 
         def simulate(stream: int) -> tuple[float, float]:
-            words = np.random.SeedSequence(seed, spawn_key=(stream,)).generate_state(4, np.uint64)
+            words = np.random.SeedSequence(root, spawn_key=(stream,)).generate_state(4, np.uint64)
             count = min(STREAM, n - stream * STREAM)
             return tuple(
                 kernels.approximate.switching_walks(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.approximate.run import Run
+from tightrope.approximate.result import Run
 from tightrope.views import style
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tightrope.approximate import walk
-from tightrope.approximate.oracles.known import at_least_zero
 from tightrope.model import validate
 from tightrope.model.policy import Policy, mix
 from tightrope.model.validate import frozen
@@ -55,7 +54,7 @@ class ConservativePI:
         if self.samples is not None:
             validate.positive_integer(self.samples, "samples")
         validate.positive_integer(self.rounds, "rounds")
-        at_least_zero(self.tolerance, "tolerance")
+        validate.finite(self.tolerance, "tolerance", low=0.0)
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:
         """The last policy of the chain."""

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray
 
 
-def at_least_zero(x: object, name: str) -> float:
-    """A finite number >= 0."""
-    number = validate.real(x, name)
-    if not 0.0 <= number < np.inf:
-        raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
-    return number
-
-
 @dataclass(frozen=True)
 class Exact:
     """An optimal policy of the surrogate, δ = 0: with it κ-API is κ-PI and κ-PSDP is κ-VI.
@@ -50,7 +42,7 @@ class Noisy:
     sigma: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", at_least_zero(self.sigma, "sigma"))
+        object.__setattr__(self, "sigma", validate.finite(self.sigma, "sigma", low=0.0))
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:  # noqa: ARG002  (the protocol)
         """The greedy policy of the disturbed q-function."""
@@ -75,10 +67,10 @@ class ApproximateVI:
             raise InvalidArgument(
                 f"give ApproximateVI either sweeps or tolerance; found sweeps={self.sweeps!r}, tolerance={self.tolerance!r}"
             )
-        if self.tolerance is not None and at_least_zero(self.tolerance, "tolerance") == 0.0:
+        if self.tolerance is not None and validate.finite(self.tolerance, "tolerance", low=0.0) == 0.0:
             raise InvalidArgument("tolerance must be > 0; for an exact answer use Exact()")
-        if self.sweeps is not None and self.sweeps != 0:
-            validate.positive_integer(self.sweeps, "sweeps")
+        if self.sweeps is not None:
+            validate.positive_integer(self.sweeps, "sweeps", low=0)
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:  # noqa: ARG002  (the protocol)
         """The policy greedy at the last w."""

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from tightrope.approximate import features as kinds
 from tightrope.approximate import walk
-from tightrope.approximate.oracles.known import at_least_zero
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.operators.bellman import greedy_in
@@ -48,7 +47,7 @@ class LSPI:
 
     def __post_init__(self) -> None:
         validate.positive_integer(self.rounds, "rounds")
-        at_least_zero(self.ridge, "ridge")
+        validate.finite(self.ridge, "ridge", low=0.0)
         if validate.positive_integer(self.samples, "samples") < 10:
             raise InvalidArgument(f"LSPI needs at least 10 samples; found {self.samples}")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.approximate.oracles.known import at_least_zero
+from tightrope.model import validate
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
 from tightrope.operators import D_kappa, kappa_greedy, q_value, value
@@ -44,7 +44,7 @@ class WorstCase:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", at_least_zero(self.delta, "delta"))
+        object.__setattr__(self, "delta", validate.finite(self.delta, "delta", low=0.0))
 
     def __call__(self, problem: Problem, nu: FloatArray, rng: np.random.Generator) -> Policy:  # noqa: ARG002  (the protocol)
         """The worst policy found whose loss under ν is at most δ."""
