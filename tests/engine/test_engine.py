@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import tightrope as tr
-from tightrope.engine import chain_flow, chain_value, direct, optimal
+from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
 from tightrope.engine.methods import factorise, gauss_seidel, sweep
 from tightrope.engine.workspace import Workspace
@@ -116,13 +116,41 @@ def test_chain_values_of_large_models_reach_their_goal(make, goal):
     assert np.abs(v - exact).max() <= max(goal, 1e-9 * np.abs(exact).max())
 
 
-def test_large_chain_without_a_cheap_factorisation(monkeypatch):
-    """Gauss-Seidel both ways is what is left."""
+def shuffled(P, r):
+    order = np.random.default_rng(0).permutation(len(r))
+    return sp.csr_array(P[order][:, order]), r[order]
+
+
+@pytest.mark.parametrize(
+    ("chain", "method"),
+    [
+        (lambda grid: tr.solve(grid).policy.induced(grid), "gauss_seidel"),  # values run along paths
+        (lambda grid: shuffled(*tr.Policy.uniform(grid).induced(grid)), "krylov"),  # values diffuse, in no order
+    ],
+)
+def test_large_chain_without_a_cheap_factorisation(monkeypatch, chain, method):
+    """Each method is what is left for some chain: without it, the answer takes at least twice the products."""
     monkeypatch.setattr("tightrope.engine.chain.factor_cost", lambda _P: np.inf)
     mdp = problems.gridworld(60, 60, gamma=0.999)
-    P, r = tr.solve(mdp).policy.induced(mdp)
+    P, r = chain(mdp)
     exact = sp.linalg.spsolve(sp.csc_array(sp.identity(len(r)) - mdp.gamma * P), r)
-    np.testing.assert_allclose(chain_value(P, r, mdp.gamma), exact, rtol=1e-8, atol=1e-10)
+    watch, without = Monitor(Limits()), Monitor(Limits())
+    np.testing.assert_allclose(chain_value(P, r, mdp.gamma, goal=1e-6, monitor=watch), exact, atol=1e-6)
+    monkeypatch.setattr(f"tightrope.engine.chain._Rounds.{method}", lambda _self: None)
+    np.testing.assert_allclose(chain_value(P, r, mdp.gamma, goal=1e-6, monitor=without), exact, atol=1e-6)
+    assert without.backups > 2 * watch.backups
+
+
+def test_a_round_that_made_things_worse_is_undone(monkeypatch):
+    def diverge(self):
+        self.v = 1e6 * np.random.default_rng(0).normal(size=len(self.v))
+
+    monkeypatch.setattr("tightrope.engine.chain._Rounds.krylov", diverge)
+    monkeypatch.setattr("tightrope.engine.chain.factor_cost", lambda _P: np.inf)
+    mdp = problems.queue(3000, gamma=0.99)
+    P, r = tr.Policy.uniform(mdp).induced(mdp)
+    exact = sp.linalg.spsolve(sp.csc_array(sp.identity(len(r)) - mdp.gamma * P), r)
+    np.testing.assert_allclose(chain_value(P, r, mdp.gamma), exact, atol=1e-11 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("S", [50, 3000])

@@ -1,9 +1,13 @@
-"""The value of one Markov chain, v = r + γ P v: by whatever this chain turns out to be made for."""
+"""The value of one Markov chain, v = r + γ P v: by whatever this chain turns out to be made for.
+
+Sweeps where it mixes fast, Gauss-Seidel where values run along paths, GMRES where they diffuse, a factorisation where that is
+cheap. Each is tried for a round and judged by how far it brought the residual down; a round that did not is undone.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,12 +19,18 @@ from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tightrope.model.validate import FloatArray
 
 #: Below this many states a factorisation costs less than deciding whether to make one.
 SMALL = 2_000
-#: Sweeps between two looks at how fast they converge.
-LOOK = 16
+#: Sweeps, or products with P, in one round of a method; and sweeps to measure what it achieved.
+ROUND, MEASURE = 24, 3
+#: Products that are left at the present rate when other methods are worth a try.
+LONG = 60
+#: How fast a method that did badly is given another chance.
+FORGIVENESS = 1.25
 
 
 def chain_value(
@@ -33,40 +43,97 @@ def chain_value(
 ) -> FloatArray:
     """The solution of v = r + γ P v to within `goal`; 0 means as exactly as floats allow."""
     watch = monitor or Monitor(Limits())
-    S = len(r)
-    if goal == 0.0 and S <= SMALL:
-        watch.backups += S
+    if goal == 0.0 and len(r) <= SMALL:
+        watch.backups += len(r)
         return solve_chain(P, r, gamma)
-    v = np.array(r if guess is None else guess)
-    out = np.empty_like(v)
-    arrays = (unsigned(P.indptr), unsigned(P.indices), P.data)
-    reach = gamma / (1.0 - gamma)
-    before, cost, split = np.inf, -1.0, None
+    work = _Rounds(P, r, gamma, np.array(r if guess is None else guess))
+    rounds: list[Callable[[], None]] = [work.sweep, work.gauss_seidel, work.krylov]
+    gains: dict[Callable[[], None], float] = {}
+    cost = -1.0
+    span = work.measure()
     while True:
-        # A few plain sweeps measure the error (its span bounds it, whatever the constant part) and reduce it.
-        _, low, high = kernels.policy_sweeps(*arrays, r, gamma, v, out, LOOK, 0.0)
-        watch.backups += LOOK * S
-        span = (high - low) * reach
-        target = max(2.0 * goal, 8.0 * EPS * float(np.abs(v).max()) / (1.0 - gamma))
+        target = max(2.0 * goal, 8.0 * EPS * float(np.abs(work.v).max()) / (1.0 - gamma))
         if span <= target or time.perf_counter() >= watch.deadline:
-            v += 0.5 * (low + high) * reach
-            return v
-        rate = min((span / before) ** (1.0 / LOOK), gamma) if span < before else 1.0
-        remaining = np.log(target / span) / np.log(rate) if 0.0 < rate < 1.0 else 1e9 * rate
-        before = span
-        if remaining > 4 * LOOK:
+            watch.backups += work.products * len(r)
+            return work.centred()
+        best = max(gains, key=gains.__getitem__, default=work.sweep)
+        left = np.log(span / target) / gains[best] if gains.get(best, 0.0) > 0.0 else np.inf
+        if gains and left > LONG:
             cost = factor_cost(P) if cost < 0.0 else cost
-            if cost < remaining * P.nnz:
-                watch.backups += S
+            if cost < left * P.nnz:
+                watch.backups += (work.products + 1) * len(r)
                 return solve_chain(P, r, gamma)
-            # Too large to factorise: Gauss-Seidel both ways carries values along the whole chain in one sweep.
-            split = _split(P, r, gamma) if split is None else split
-            kernels.split_sweeps(*split, v, 2 * LOOK, 0.0, False)
-            watch.backups += 2 * LOOK * S
+            best = next((method for method in rounds if method not in gains), best)
+        before, span = span, work.try_round(best, span)
+        gains = {method: FORGIVENESS * gain for method, gain in gains.items()}
+        gains[best] = np.log(before / span) / (ROUND + MEASURE) if span > 0.0 else np.inf
 
 
-def _split(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[object, ...]:
-    """The chain solved for the chance of staying put."""
+class _Rounds:
+    """v on its way to the value of a chain."""
+
+    def __init__(self, P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray) -> None:
+        self.P, self.r, self.gamma, self.v = P, r, gamma, v
+        self._scratch = np.empty_like(v)
+        self._reach = gamma / (1.0 - gamma)
+        self._split: tuple[Any, ...] | None = None
+        self._shift = 0.0
+        #: Products with P so far.
+        self.products = 0
+
+    def measure(self) -> float:
+        """A bound on the spread of the error, from the last of a few sweeps."""
+        low, high = self._sweeps(MEASURE)
+        self._shift = 0.5 * (low + high) * self._reach
+        return (high - low) * self._reach
+
+    def centred(self) -> FloatArray:
+        """v with the constant part of its error, which the sweeps have measured, taken off."""
+        self.v += self._shift
+        return self.v
+
+    def try_round(self, method: Callable[[], None], span: float) -> float:
+        """One round; undone if it made things worse. Returns the new spread."""
+        before = self.v.copy()
+        method()
+        after = self.measure()
+        if after < span:
+            return after
+        self.v = before
+        return self.measure()
+
+    def sweep(self) -> None:
+        """Plain sweeps: a constant error costs nothing, and the rest shrinks as fast as the chain mixes."""
+        self._sweeps(ROUND)
+
+    def gauss_seidel(self) -> None:
+        """Sweeps in place, to and fro: values run along a path in one of them."""
+        if self._split is None:
+            self._split = _solved_for_staying(self.P, self.r, self.gamma)
+        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, False)
+        self.products += ROUND
+
+    def krylov(self) -> None:
+        """GMRES, matrix-free: its residual never grows, where BiCGSTAB's may without bound."""
+        from scipy.sparse.linalg import LinearOperator, gmres  # noqa: PLC0415  (loads with the first such round)
+
+        def operator(x: FloatArray) -> FloatArray:
+            return x - self.gamma * (self.P @ x)
+
+        A = LinearOperator(self.P.shape, matvec=operator, dtype=np.float64)
+        step, _ = gmres(A, self.r - operator(self.v), rtol=EPS, restart=ROUND - 2, maxiter=1)
+        self.v = self.v + step
+        self.products += ROUND
+
+    def _sweeps(self, n: int) -> tuple[float, float]:
+        arrays = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, self.gamma)
+        _, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, n, -1.0)
+        self.products += n
+        return low, high
+
+
+def _solved_for_staying(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[Any, ...]:
+    """The chain solved for the chance of staying put: v = r' + P' v with no diagonal in P'."""
     indptr, indices, data, shaped = np.empty_like(P.indptr), np.empty_like(P.indices), np.empty_like(P.data), np.empty_like(r)
     chain = (unsigned(P.indptr), unsigned(P.indices), P.data, r, np.arange(len(r), dtype=np.uint32))
     kernels.extract_split(*chain, gamma, unsigned(indptr), unsigned(indices), data, shaped)
