@@ -290,6 +290,7 @@ class Short(Hollow):
         (lambda: LSPI(samples=3), "at least 10 samples; found 3"),
         (lambda: LSPI(ridge=-1), "ridge must be"),
         (lambda: LSPI(np.ones((7, 2))), r"one row per pair \(40\) or one per state \(20\); found shape \(7, 2\)"),
+        (lambda: PolicySearch(features=np.ones(5)), r"found shape \(5,\)"),
         (lambda: PolicySearch(features=np.full((20, 2), np.nan)), "features of state 0 are not finite"),
         (lambda: PolicySearch(step=0.0), "step must be"),
         (lambda: SampledModel(0), "n must be an integer >= 1; found 0"),
@@ -308,3 +309,4 @@ def test_oracles_print_what_they_are():
     assert repr(LSPI(np.ones((4, 2)))) == "LSPI(2 features, samples=10000, rounds=20)"
     assert repr(PolicySearch()) == "PolicySearch(a table, samples=10000, rounds=20)"
     assert repr(SampledModel(5)) == "SampledModel(n=5)"
+    assert "features" in repr(PolicySearch(features=np.ones(5)))

@@ -210,5 +210,8 @@ def test_what_cannot_be_resumed_is_refused():
         run(MDP, KappaAPI(0.6, Exact()), resume=earlier)
     with pytest.raises(InvalidArgument, match="pi0 is for another model"):
         run(MDP, KappaAPI(0.5, Exact()), pi0=tr.Policy.uniform(other))
+    for wrong in ("api", KappaAPI):
+        with pytest.raises(InvalidArgument, match="algorithm must be one such as KappaAPI"):
+            run(MDP, wrong)
     with pytest.raises(InvalidArgument, match="a source of samples is an MDP"):
         run("gridworld", KappaAPI(0.5, Exact()))

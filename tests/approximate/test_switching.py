@@ -178,6 +178,8 @@ def test_what_does_not_fit_is_refused():
         SwitchingPolicy(0.5, [pi0, tr.Policy.uniform(other)], pi0)
     with pytest.raises(InvalidArgument, match="kappa must lie in"):
         SwitchingPolicy(1.5, [pi0], pi0)
+    with pytest.raises(InvalidPolicy, match="policy 1 of the sequence is 3, not a Policy"):
+        SwitchingPolicy(0.5, [3], pi0)
     with pytest.raises(InvalidArgument, match="repeats has 2 entries for 1"):
         SwitchingPolicy(0.5, [pi0], pi0, (1, 2))
     with pytest.raises(InvalidArgument, match="walks must be an integer"):

@@ -97,5 +97,4 @@ class LSTDValue:
         return np.asarray(phi @ theta)
 
     def __repr__(self) -> str:
-        shown = "a table" if self.features is None else f"{np.shape(self.features)[1]} features"
-        return f"LSTDValue({shown}, samples={self.samples})"
+        return f"LSTDValue({kinds.described(self.features)}, samples={self.samples})"

@@ -40,6 +40,11 @@ def aggregated(groups: Any) -> sp.csr_array:
     return sp.csr_array((np.ones(len(index)), (np.arange(len(index)), index)), shape=(len(index), int(index.max()) + 1))
 
 
+def described(features: Any) -> str:
+    """How a learner prints its features."""
+    return "a table" if features is None else f"{(np.shape(features) or (0,))[-1]} features"
+
+
 def checked(features: Any, n: int, name: str, what: str) -> sp.csr_array:
     """A user's features as a sparse matrix [n, d] of finite numbers."""
     try:

@@ -58,6 +58,8 @@ def run(
         show_progress: draw a progress bar; by default on a terminal only.
     """
     original = Problem.original(mdp_or_source)
+    if not hasattr(algorithm, "step") or isinstance(algorithm, type):
+        raise InvalidArgument(f"algorithm must be one such as KappaAPI(0.9, SampledModel(10)); found {algorithm!r}")
     seed = validate.positive_integer(seed, "seed", low=0)
     nu, weights = measured(algorithm.nu, mdp_or_source, "nu"), beginning(mu, mdp_or_source, "mu")
     gauge = _Gauge(mdp_or_source, algorithm, nu, weights, on=measure and isinstance(mdp_or_source, MDP))

@@ -16,6 +16,7 @@ from tightrope.approximate.stored import pack, unpack
 from tightrope.errors import InvalidArgument, InvalidPolicy
 from tightrope.kernels import unsigned
 from tightrope.model import validate
+from tightrope.model.policy import Policy
 from tightrope.model.sampler import alias_table
 from tightrope.operators import T_kappa_pi, value
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from tightrope.model.mdp import MDP
     from tightrope.model.pairs import Pairs
-    from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
 
 #: Walks simulated with one random stream; streams, not threads, decide the result.
@@ -68,9 +68,11 @@ class SwitchingPolicy:
             raise InvalidArgument(f"repeats has {len(times)} entries for {len(policies)} policies")
         for n in times:
             validate.positive_integer(n, "repeats")
-        for i, pi in enumerate(policies):
+        for i, pi in enumerate((pi0, *policies)):
+            if not isinstance(pi, Policy):
+                raise InvalidPolicy(f"{'pi0' if i == 0 else f'policy {i} of the sequence'} is {pi!r}, not a Policy")
             if not pi.pairs.same(pi0.pairs):
-                raise InvalidPolicy(f"policy {i + 1} of the sequence is for another model than pi0")
+                raise InvalidPolicy(f"policy {i} of the sequence is for another model than pi0")
         for name, given in zip(
             ("kappa", "policies", "pi0", "repeats"), (validate.kappa(kappa), tuple(policies), pi0, times), strict=True
         ):

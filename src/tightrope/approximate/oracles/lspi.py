@@ -68,8 +68,7 @@ class LSPI:
         return _best(problem, policies, nu, self.samples // 5, rng)
 
     def __repr__(self) -> str:
-        shown = "a table" if self.features is None else f"{np.shape(self.features)[1]} features"
-        return f"LSPI({shown}, samples={self.samples}, rounds={self.rounds})"
+        return f"LSPI({kinds.described(self.features)}, samples={self.samples}, rounds={self.rounds})"
 
 
 def lstd(phi: sp.csr_array, ahead: sp.csr_array, weights: FloatArray, r: FloatArray, ridge: float) -> FloatArray:

@@ -60,8 +60,7 @@ class PolicySearch:
         return greedy_in(phi @ theta, pairs)
 
     def __repr__(self) -> str:
-        shown = "a table" if self.features is None else f"{np.shape(self.features)[1]} features"
-        return f"PolicySearch({shown}, samples={self.samples}, rounds={self.rounds})"
+        return f"PolicySearch({kinds.described(self.features)}, samples={self.samples}, rounds={self.rounds})"
 
 
 def softmax(scores: FloatArray, pairs: Pairs) -> Policy:
