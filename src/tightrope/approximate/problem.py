@@ -37,7 +37,8 @@ class Problem:
     `sample`, and what was drawn is counted. Make one with `Problem.original(mdp_or_source)` and `.surrogate(v, kappa)`.
 
     `gamma` is the discount of this very problem (κγ for a surrogate). `v` [S] is the value at which the lookahead stops, a
-    good place to start from. `model` is the surrogate as an MDP, or None where only samples can be had.
+    good place to start from; it is zero where an episode has ended, which `run` sees to. `model` is the surrogate as an MDP, or
+    None where only samples can be had.
     """
 
     source: Source
