@@ -109,6 +109,7 @@ def broken(draw, name):
 def attempt(contents, *, measure=False):
     """Read a broken file: refused with InvalidFile, or read as a valid model; anything else is a bug. The peak of memory."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("error")
         warnings.simplefilter("ignore", RowsRenormalised)
         for name, data in contents.items():
             (Path(folder) / name).write_bytes(data)

@@ -147,6 +147,10 @@ def test_lines_in_any_order(tmp_path):
         ({"tra": "1 1 1\n0 0 0 1\n", "srew": "1 2\n0 3\n0 4\n"}, "m.srew, line 3: a reward that line 2 gives already"),
         ({"tra": "1 1 1\n0 0 0 1\n", "trew": "1 1 2\n0 0 0 3\n0 0 0 4\n"}, "m.trew, line 3: a reward that line 2 gives already"),
         ({"tra": "2 1 2\n0 0 0 0.5 a\n0 0 1 0.5 b\n"}, "line 2: another action than the other lines of this choice name"),
+        (
+            {"tra": "1 1 1\n0 0 0 1\n", "srew": "1 1\n0 1e308\n", "trew": "1 1 1\n0 0 0 1e308\n"},
+            "r at state 0, action 0 is inf; rewards must",
+        ),
         ({"tra": "1 1 1\n0 0 0 1\n", "lab": "what\n"}, "m.lab, line 1: labels expected"),
         ({"tra": "1 1 1\n0 0 0 1\n", "lab": '0="init"\n0: 3\n'}, "m.lab, line 2: a declared label expected; found '3'"),
         ({"tra": "1 1 1\n0 0 0 1\n", "sta": "(x)\n0:1\n"}, r"m.sta, line 2: 'index:\(values\)' with an index below 1 expected"),

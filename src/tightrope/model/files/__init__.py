@@ -47,7 +47,8 @@ def inspect(
     if not file.is_file():
         raise InvalidFile(f"{path}: there is no such file")
     try:
-        return sniff.module(file).read(file, Wishes(gamma, reward, costs))
+        with np.errstate(all="ignore"):  # a sum of rewards that overflows is refused as such, when the model is made
+            return sniff.module(file).read(file, Wishes(gamma, reward, costs))
     except PermissionError:
         raise InvalidFile(f"{path} cannot be opened: permission denied") from None
 
