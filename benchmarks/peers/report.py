@@ -169,13 +169,13 @@ def _memory(contests, models):
     for name, records in contests.items():
         ours, rival, model = records[0], best(records), models[name]
         room = 1.5 * model["bytes"] + 8 * 8 * model["states"]
-        share = (model["bytes"] + ours.solve_bytes) / room
+        share = f"{(model['bytes'] + ours.solve_bytes) / room:.2f}" if model["bytes"] > 1e6 else ""
         other = (
             (f"{rival.peer}", f"{rival.convert_seconds:.3f}", mb(rival.convert_bytes), mb(rival.solve_bytes))
             if rival
             else ("",) * 4
         )
-        rows.append((name, mb(model["bytes"]), f"{ours.convert_seconds:.3f}", mb(ours.solve_bytes), f"{share:.2f}", *other))
+        rows.append((name, mb(model["bytes"]), f"{ours.convert_seconds:.3f}", mb(ours.solve_bytes), share, *other))
     head = (
         "model",
         "arrays MB",
@@ -188,7 +188,8 @@ def _memory(contests, models):
         "its solve MB",
     )
     text = """Growth of the process's resident memory, so small numbers are rough. Our conversion is validation: the SciPy arrays
-are shared. The budget is 1.5 times the model's arrays plus 8 vectors; at most 1 is within it."""
+are shared. The budget is 1.5 times the model's arrays plus 8 vectors; at most 1 is within it (left out where the
+arrays take less than 1 MB)."""
     return f"## Conversion and memory\n\n{text}\n\n" + table(head, rows)
 
 
