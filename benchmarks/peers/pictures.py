@@ -39,7 +39,7 @@ def _sizes(models, contests, path):
     columns = min(3, len(groups))
     lines = -(-len(groups) // columns)
     figure, axes = plt.subplots(
-        lines, columns, figsize=(3.8 * columns, 2.9 * lines), squeeze=False, sharey=True, layout="constrained"
+        lines, columns, figsize=(3.8 * columns, 2.9 * lines), squeeze=False, sharex=True, sharey=True, layout="constrained"
     )
     for axis, group in zip(axes.flat, groups, strict=False):
         for peer, colour in COLOURS.items():
