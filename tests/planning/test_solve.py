@@ -165,7 +165,7 @@ def test_bad_parameters_are_refused():
 
 
 def test_limits_are_a_status_and_the_certificate_still_holds():
-    mdp = problems.gridworld(12, 12, gamma=0.99)
+    mdp = problems.garnet(80, gamma=0.99)
     best = tr.solve(mdp, tol=1e-12).value
     for algorithm in (None, tr.value_iteration(), tr.kappa_pi(0.5)):
         short = tr.solve(mdp, algorithm, max_iterations=1)

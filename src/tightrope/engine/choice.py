@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Backups of the whole model that Gauss-Seidel takes where it is the right method.
 HOPE = 30.0
+#: Backups of the whole model that sweeps take where they are the right method.
+QUICK = 20.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: A method that gains nothing is taken to need this many times what was spent on it.
@@ -52,8 +54,8 @@ class Choice:
     def next(self) -> Method:
         """The method to use now."""
         if not self.remaining:
-            return sweep
-        options = {gauss_seidel: HOPE * self.work.nnz} | self.remaining
+            return gauss_seidel if self.work.has_sinks else sweep
+        options = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz} | self.remaining
         if factorise not in options and IMPROVEMENTS * (self.work.nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
             options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)

@@ -24,7 +24,8 @@ PATIENCE = 8.0
 SETTLING = 4.0
 #: Most Bellman sweeps in one round of Gauss-Seidel, and how many a fresh start spends on spreading values first.
 CYCLES, SPREAD = 40, 4
-#: Whole backups after which Gauss-Seidel must gain a factor of two with every Bellman sweep to go on.
+#: Whole backups after which Gauss-Seidel must gain a factor of two with every Bellman sweep to go on; twice as many where there
+#: is a sink, a quarter once values have spread.
 BUDGET = 60.0
 #: Chain sweeps between two Bellman sweeps of Gauss-Seidel.
 BETWEEN = 30
@@ -64,11 +65,11 @@ def gauss_seidel(work: Workspace, need: float) -> Report:
     Best where values spread from goals: one sweep carries them along a whole path.
     """
     goal = 0.5 * need * work.span
-    budget = work.nnz * (0.25 * BUDGET if work.spread else BUDGET)
+    budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
     work.v, work.u = work.u, work.v
     cost, change, rate = 0.0, work.largest, 1.0
     for cycle in range(CYCLES):
-        before, settled = change, work.spread or cycle >= SPREAD
+        before, settled = change, work.spread or cycle >= SPREAD + work.seams
         if settled:
             cost += work.chain_nnz * (3.0 + 1.5 * work.split_sweeps(BETWEEN, max(0.1 * change, 0.5 * goal)))
         change = work.bellman_gauss_seidel()

@@ -29,9 +29,13 @@ class Workspace:
         self.nnz = P.nnz
         self.actions = mdp.n_pairs / S
         self._P, self._room = P, mdp.chain_room
+        #: Whether some state cannot be left: values then most likely spread from there.
+        self.has_sinks = mdp.has_sinks
         self._sweeper = Sweeper(mdp, threads)
         large = P.nnz >= 2 * team.WORTH_IT
         self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if large else [(0, S)]
+        #: Seams between blocks, each of which values cross once a sweep.
+        self.seams = len(self._blocks) - 1
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.v = np.full(S, mdp.reward_range[0] / (1.0 - mdp.gamma)) if v0 is None else np.array(v0, dtype=np.float64)
         self.u = np.empty(S)

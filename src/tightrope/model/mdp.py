@@ -82,7 +82,7 @@ class MDP:
     def reshaped(self, r: FloatArray, gamma: float) -> MDP:
         """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
         twin = object.__new__(MDP)
-        twin.__dict__.update(width=self.width, chain_room=self.chain_room)  # they depend on P alone
+        twin.__dict__.update(width=self.width, chain_room=self.chain_room, has_sinks=self.has_sinks)  # they depend on P alone
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         return twin
 
@@ -110,11 +110,21 @@ class MDP:
     @cached_property
     def terminal(self) -> BoolArray:
         """Which states are terminal [S]: every action stays there for sure with reward zero."""
-        P, pairs = self.P, self.pairs
+        return np.logical_and.reduceat(self._stays & (self.r == 0.0), self.first[:-1])
+
+    @cached_property
+    def has_sinks(self) -> bool:
+        """Whether some state cannot be left, whatever its rewards."""
+        return bool(np.logical_and.reduceat(self._stays, self.first[:-1]).any())
+
+    @property
+    def _stays(self) -> BoolArray:
+        """Which pairs stay where they are for sure [L]."""
+        P = self.P
         only = np.flatnonzero(np.diff(P.indptr) == 1)
         stays = np.zeros(self.n_pairs, dtype=bool)
-        stays[only] = (P.indices[P.indptr[only]] == pairs.states[only]) & (self.r[only] == 0.0)
-        return np.logical_and.reduceat(stays, self.first[:-1])
+        stays[only] = P.indices[P.indptr[only]] == self.pairs.states[only]
+        return stays
 
     @cached_property
     def width(self) -> int:
