@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope import archive
+from tightrope import archive, extras
 from tightrope.engine.certificate import Certificate
 from tightrope.engine.monitor import Monitor, Row, Status
-from tightrope.errors import MissingExtra
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
@@ -40,7 +39,7 @@ class Trace:
 
     def to_dataframe(self) -> Any:
         """The trace as a pandas DataFrame (extra `data`)."""
-        return _pandas().DataFrame(self.rows, columns=Row._fields)
+        return extras.pandas().DataFrame(self.rows, columns=Row._fields)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +128,7 @@ class Solution:
         if pairs.action_names:
             columns["action_name"] = [pairs.action_names[a] for a in actions]
         columns |= {"value": self.value, "lower": self.lower, "upper": self.upper}
-        return _pandas().DataFrame(columns)
+        return extras.pandas().DataFrame(columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all, without pickle."""
@@ -190,11 +189,3 @@ def count(n: float) -> str:
         if n >= size:
             return f"{n / size:.3g}{letter}"
     return f"{n:g}"
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd  # noqa: PLC0415  (optional, and 0.3 s to load)
-    except ImportError:
-        raise MissingExtra("pandas", "data") from None
-    return pd

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tightrope import archive
+from tightrope import archive, extras
 from tightrope.approximate.stored import pack, unpack
 from tightrope.approximate.switching import SwitchingPolicy
-from tightrope.errors import InvalidArgument, MissingExtra
+from tightrope.errors import InvalidArgument
 from tightrope.model.validate import frozen
 
 if TYPE_CHECKING:
@@ -112,11 +112,7 @@ class Run:
 
     def to_dataframe(self) -> Any:
         """The trace as a pandas DataFrame (extra `data`), a row per iteration."""
-        try:
-            import pandas as pd  # noqa: PLC0415  (optional, and 0.3 s to load)
-        except ImportError:
-            raise MissingExtra("pandas", "data") from None
-        return pd.DataFrame(self.rows, columns=Row._fields)
+        return extras.pandas().DataFrame(self.rows, columns=Row._fields)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all, without pickle."""

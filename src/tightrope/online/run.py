@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope import archive
-from tightrope.errors import InvalidArgument, InvalidFile, MissingExtra
+from tightrope import archive, extras
+from tightrope.errors import InvalidArgument, InvalidFile
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
 from tightrope.online.learner import ExpectedSarsa, Learner, OnlineKappaPI, QLearning
@@ -91,11 +91,7 @@ class Run:
 
     def to_dataframe(self) -> Any:
         """The trace as a pandas DataFrame, one row per measurement."""
-        try:
-            import pandas as pd  # noqa: PLC0415  (an extra, loaded when asked for)
-        except ImportError:
-            raise MissingExtra("pandas", "data") from None
-        return pd.DataFrame(dict(self.trace))
+        return extras.pandas().DataFrame(dict(self.trace))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole run to one file, from which it can be read and continued."""
@@ -190,9 +186,7 @@ class Runs:
     def to_dataframe(self) -> Any:
         """All traces, with the number of the run in column "run"."""
         frames = [run.to_dataframe().assign(run=i) for i, run in enumerate(self.runs)]
-        import pandas as pd  # noqa: PLC0415  (an extra; the line above has checked for it)
-
-        return pd.concat(frames, ignore_index=True)
+        return extras.pandas().concat(frames, ignore_index=True)
 
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.loss, (0.0, 0.5, 1.0))
