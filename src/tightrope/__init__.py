@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from tightrope import approximate, online, testing, theory, views
     from tightrope.approximate import KappaAPI, KappaPSDP, SwitchingPolicy
     from tightrope.model import problems
-    from tightrope.model.files import read, write
+    from tightrope.model.files import read, read_policy, write, write_policy
+    from tightrope.model.gym import as_gymnasium, estimate_from_gymnasium, evaluate_in
     from tightrope.online import OnlineKappaPI, StepSchedule, learn
 
 #: Names whose rooms load at first use, so that a solver does not pay for importing the learners.
@@ -64,7 +65,12 @@ _LATER = {
     "views": "tightrope.views",
     "problems": "tightrope.model.problems",
     "read": "tightrope.model.files:read",
+    "read_policy": "tightrope.model.files:read_policy",
     "write": "tightrope.model.files:write",
+    "write_policy": "tightrope.model.files:write_policy",
+    "as_gymnasium": "tightrope.model.gym:as_gymnasium",
+    "estimate_from_gymnasium": "tightrope.model.gym:estimate_from_gymnasium",
+    "evaluate_in": "tightrope.model.gym:evaluate_in",
     "KappaAPI": "tightrope.approximate:KappaAPI",
     "KappaPSDP": "tightrope.approximate:KappaPSDP",
     "SwitchingPolicy": "tightrope.approximate:SwitchingPolicy",
@@ -100,8 +106,11 @@ __all__ = [
     "T_pi",
     "Trace",
     "approximate",
+    "as_gymnasium",
     "cautious",
     "errors",
+    "estimate_from_gymnasium",
+    "evaluate_in",
     "greedy",
     "greedy_set",
     "h_greedy",
@@ -122,6 +131,7 @@ __all__ = [
     "q_kappa",
     "q_value",
     "read",
+    "read_policy",
     "solve",
     "surrogate",
     "testing",
@@ -130,6 +140,7 @@ __all__ = [
     "value_iteration",
     "views",
     "write",
+    "write_policy",
     "xi",
 ]
 
