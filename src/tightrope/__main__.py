@@ -1,0 +1,5 @@
+"""`python -m tightrope`."""
+
+from tightrope.cli import main
+
+main()
