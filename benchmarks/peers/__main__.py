@@ -53,8 +53,8 @@ def contest(case, *, quick):
     least, most = (0.4, 5.0) if quick else (1.5, 60.0)
     best, records = np.inf, []
     for adapter in PEERS:
-        # A method that needs four times the processor time of the best so far cannot win any more.
-        limit = min(most, max(least, 30 * first[0].cpu if best == np.inf else 4 * best))
+        # A method that needs four times the processor time of the best so far, or ten times ours, is of no interest any more.
+        limit = min(most, max(least, min(10 * first[0].cpu, 4 * best)))
         records += run(adapter, case.name, mdp, truth, adapter.quick if quick else adapter.methods, Effort(limit, repeat))
         best = min([best, *(r.cpu for r in records if r.status == "ok")])
     heats = []
