@@ -1,5 +1,8 @@
 """One thread or several: the same bits."""
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 
@@ -56,3 +59,17 @@ def test_small_models_start_no_thread(monkeypatch):
 def test_a_senseless_number_of_threads_is_refused(threads):
     with pytest.raises(InvalidArgument, match="threads"):
         tr.solve(problems.forest(), threads=threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_makes_threads_of_its_own():
+    mdp = problems.garnet(200, gamma=0.99)
+    value = tr.solve(mdp, threads=2).value
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        forked = pool.apply_async(_value, (mdp,)).get(timeout=60)
+    np.testing.assert_array_equal(forked, value)
+
+
+def _value(mdp):
+    return tr.solve(mdp, threads=2).value

@@ -55,3 +55,7 @@ def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence
 def _pool(workers: int) -> ThreadPoolExecutor:
     """Threads that wait for work; made at the first large model, kept for the next."""
     return ThreadPoolExecutor(workers, thread_name_prefix="tightrope")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads, and would wait for them for ever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
