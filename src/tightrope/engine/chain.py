@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SMALL = 2_000
 #: Sweeps, or products with P, in one round of a method; and sweeps to measure what it achieved.
 ROUND, MEASURE = 24, 3
+#: The methods of a round, by name.
+METHODS = ("sweep", "gauss_seidel", "krylov")
 #: Products that are left at the present rate when other methods are worth a try.
 LONG = 60
 #: How fast a method that did badly is given another chance.
@@ -47,26 +49,29 @@ def chain_value(
         watch.backups += len(r)
         return solve_chain(P, r, gamma)
     work = _Rounds(P, r, gamma, np.array(r if guess is None else guess))
-    rounds: list[Callable[[], None]] = [work.sweep, work.gauss_seidel, work.krylov]
-    gains: dict[Callable[[], None], float] = {}
-    cost = -1.0
+    gains: dict[str, float] = {}
+    cost, favourite = -1.0, watch.favourite
     span = work.measure()
     while True:
         target = max(2.0 * goal, 8.0 * EPS * float(np.abs(work.v).max()) / (1.0 - gamma))
         if span <= target or time.perf_counter() >= watch.deadline:
             watch.backups += work.products * len(r)
+            watch.favourite = favourite
             return work.centred()
-        best = max(gains, key=gains.__getitem__, default=work.sweep)
-        left = np.log(span / target) / gains[best] if gains.get(best, 0.0) > 0.0 else np.inf
+        favourite = max(gains, key=gains.__getitem__, default=favourite)
+        left = np.log(span / target) / gains[favourite] if gains.get(favourite, 0.0) > 0.0 else np.inf
         if gains and left > LONG:
-            cost = factor_cost(P) if cost < 0.0 else cost
-            if cost < left * P.nnz:
+            # Untried methods are tried in the order of what a trial costs; finding out about a factorisation costs most.
+            untried = next((method for method in METHODS if method not in gains), None)
+            if untried == "krylov" and cost < 0.0:
+                cost = factor_cost(P)
+            if 0.0 <= cost < left * P.nnz:
                 watch.backups += (work.products + 1) * len(r)
                 return solve_chain(P, r, gamma)
-            best = next((method for method in rounds if method not in gains), best)
-        before, span = span, work.try_round(best, span)
+            favourite = untried or favourite
+        before, span = span, work.try_round(getattr(work, favourite), span)
         gains = {method: FORGIVENESS * gain for method, gain in gains.items()}
-        gains[best] = np.log(before / span) / (ROUND + MEASURE) if span > 0.0 else np.inf
+        gains[favourite] = np.log(before / span) / (ROUND + MEASURE) if span > 0.0 else np.inf
 
 
 class _Rounds:

@@ -87,6 +87,8 @@ class Monitor:
     #: What the solver decided on the way, in words.
     choices: list[str] = field(default_factory=list)
     backups: int = 0
+    #: The method that last did best on a chain of this model.
+    favourite: str = "sweep"
     _last: IntArray | None = None
     _stalled: int = 0
     _mark: float = np.inf
