@@ -115,7 +115,7 @@ def _separation(fast: StepSchedule, slow: StepSchedule) -> Condition:
 
 
 def _trying(slow: StepSchedule, explore: float, pi0: Policy | None) -> list[Condition]:
-    """The three conditions of note B11 that keep every action alive; any `explore` > 0 meets all of them."""
+    """The three conditions that keep every action alive; any `explore` > 0 meets all of them."""
     if explore > 0.0:
         why = f"explore = {explore:g} tries every action for ever"
         return [
