@@ -115,7 +115,7 @@ class _Rounds:
         """Sweeps in place, to and fro: values run along a path in one of them."""
         if self._split is None:
             self._split = _solved_for_staying(self.P, self.r, self.gamma)
-        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, False)
+        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, False, True)
         self.products += ROUND
 
     def krylov(self) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
 BLOCKS = 8
+#: A chain that moves one way this much more often than the other has a direction.
+DRIFT = 0.3
 
 
 class Workspace:
@@ -44,7 +46,7 @@ class Workspace:
         #: By how much a sweep of the chain shrinks the span, as last seen.
         self.mixing = 1.0
         self.backups = 0
-        self._backwards = True
+        self._backwards = self._turn = True
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: How many chains were factorised.
@@ -73,7 +75,7 @@ class Workspace:
         self.backups += len(self._P.indptr) - 1
 
     def bellman_gauss_seidel(self) -> float:
-        """One Bellman sweep of v in place, the other way round than the last one; returns the largest change. u is scratch."""
+        """One Bellman sweep of v in place, turning where the chain has no drift; returns the largest change. u is scratch."""
         arguments = (*self._sweeper.model, self.v, unsigned(self.rows))
         self.backups += len(self._P.indptr) - 1
         return self._in_place(kernels.gauss_seidel, arguments)
@@ -98,12 +100,15 @@ class Workspace:
         return n
 
     def split_sweeps(self, most: int, target: float) -> int:
-        """Gauss-Seidel sweeps of v along the greedy policy's chain, both ways in turn; returns how many. u is scratch."""
+        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many. u is scratch."""
         chain = self._buffers()
-        kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
+        drift = kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
+        # A state is best swept after those it moves to: against the drift where there is one, to and fro where there is none.
+        self._turn = abs(drift) < DRIFT
+        self._backwards = self._backwards if self._turn else bool(drift > 0.0)
         if len(self._blocks) == 1:
-            n = int(kernels.split_sweeps(*chain, self.v, most, target, self._backwards))
-            self._backwards ^= bool(n % 2)
+            n = int(kernels.split_sweeps(*chain, self.v, most, target, self._backwards, self._turn))
+            self._backwards ^= self._turn and bool(n % 2)
         else:
             n, change = 0, np.inf
             while n < most and change > target:
@@ -118,8 +123,8 @@ class Workspace:
         if len(self._blocks) > 1:
             self.u[:] = self.v
             others = self.u
-        self._backwards = not self._backwards
-        arguments = (*arguments, not self._backwards, others)
+        arguments = (*arguments, self._backwards, others)
+        self._backwards ^= self._turn
         return max(team.each(kernel, arguments, self._blocks, self._sweeper.threads))
 
     def factor_cost(self) -> float:

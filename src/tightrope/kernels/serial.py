@@ -140,26 +140,36 @@ def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r
 
 @njit(cache=True, nogil=True)
 def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r):
-    """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'."""
+    """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'.
+
+    Returns the drift: how much likelier moves to higher states are than to lower ones, between -1 and 1.
+    """
     at = uint64(0)
     to_indptr[0] = 0
+    up, down = 0.0, 0.0
     for s in range(uint64(len(rows))):
         l = uint64(rows[s])
         begin = at
         stay = 0.0
         for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-            if indices[k] == s:
+            j = uint64(indices[k])
+            if j == s:
                 stay = data[k]
             else:
-                to_indices[at] = indices[k]
+                to_indices[at] = j
                 to_data[at] = gamma * data[k]
                 at += ONE
+                if j > s:
+                    up += data[k]
+                else:
+                    down += data[k]
         scale = 1.0 / (1.0 - gamma * stay)
         if stay > 0.0:
             for k in range(begin, at):
                 to_data[k] *= scale
         to_r[s] = r[l] * scale
         to_indptr[s + ONE] = at
+    return (up - down) / (up + down) if up + down > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -182,13 +192,16 @@ def split_gauss_seidel(indptr, indices, data, r, v, backwards, others, lo, hi):
 
 
 @njit(cache=True, nogil=True)
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards):
-    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, to and fro, until no change exceeds target; returns how many."""
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn):
+    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; returns how many.
+
+    `turn` makes them go to and fro.
+    """
     n = 0
     change = np.inf
     while n < most and change > target:
         change = split_gauss_seidel(indptr, indices, data, r, v, backwards, v, 0, len(r))
-        backwards = not backwards
+        backwards = backwards ^ turn
         n += 1
     return n
 
