@@ -1,8 +1,7 @@
 """The only compiled loops: arrays in, arrays out, no checks.
 
-`kernels.backup` is a sweep kernel; other rooms' kernels live in a module each (`kernels.sampling.draw`). Numba loads when the
-first of them is asked for, so that importing the library stays cheap. Serial and parallel kernels are in separate modules
-because numba keys its on-disk cache by function name within a module.
+`kernels.backup` is a sweep kernel (`serial`, run on several threads by `team`); other rooms' kernels live in a module each
+(`kernels.sampling`, `kernels.theory`, ...). Numba loads when the first of them is asked for, so that importing the library stays cheap.
 """
 
 from __future__ import annotations
