@@ -1,7 +1,7 @@
 """The only compiled loops: arrays in, arrays out, no checks.
 
 `kernels.backup` is a sweep kernel (`serial`, run on several threads by `team`); other rooms' kernels live in a module each
-(`kernels.sampling`, `kernels.theory`, ...). Numba loads when the first of them is asked for, so that importing the library stays cheap.
+(`kernels.sampling`, `kernels.theory`, ...). Numba loads with the first of them, so that importing stays cheap.
 """
 
 from __future__ import annotations
