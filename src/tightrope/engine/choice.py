@@ -36,7 +36,7 @@ FORGIVENESS = 0.8
 
 NAMES: dict[Method, str] = {
     sweep: "sweeps of the greedy policy (modified policy iteration)",
-    gauss_seidel: "Gauss-Seidel sweeps both ways",
+    gauss_seidel: "Gauss-Seidel sweeps, against the drift of the greedy policy where it has one",
     factorise: "factorisation of the greedy policy's chain (policy iteration)",
 }
 
