@@ -1,0 +1,70 @@
+"""Figures as data: what an analysis wants drawn. Views draw them; nothing is computed there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line or one set of points: y against x, with an optional band from low to high."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    #: Gives the line the colour that this kappa has everywhere; None takes the next colour of the cycle.
+    kappa: float | None = None
+    #: As above, for a horizon.
+    h: int | None = None
+    #: Points without a line between them.
+    points: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Series over one pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    x_log: bool = False
+    y_log: bool = False
+    #: Evenly spaced ticks with these texts, for x that are names; x are then 0, 1, 2, ...
+    ticks: tuple[str, ...] = ()
+    #: Horizontal and vertical lines for reference, with their names.
+    across: tuple[tuple[float, str], ...] = ()
+    upright: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A number for each pair of x and y [len(y), len(x)]; `diverging` shows worse and better around zero, else dark is small."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    z: tuple[tuple[float, ...], ...]
+    z_label: str
+    diverging: bool = False
+    #: Write the number into its cell.
+    numbers: bool = True
+
+
+Panel: TypeAlias = Lines | Heat
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side under one caption; `seen` says what the picture shows, for who cannot see it."""
+
+    name: str
+    caption: str
+    seen: str
+    panels: tuple[Panel, ...]
