@@ -108,16 +108,20 @@ def _chooser(pi: Policy) -> Callable[[IntArray, np.random.Generator], IntArray]:
 
 
 def _mismatch(counts: IntArray, nu: FloatArray, confidence: float) -> Interval:
-    """max_s p(s)/ν(s) from counts of draws of p: exact binomial limits (Clopper and Pearson) for all states at once."""
-    from scipy.special import betaincinv  # noqa: PLC0415  (loads with the first estimate)
-
-    n, risk = int(counts.sum()), (1.0 - confidence) / (2.0 * len(counts))
+    """max_s p(s)/ν(s) from counts of draws of p: exact binomial limits for all states at once."""
     if counts[nu == 0.0].any():
         return Interval(math.inf, math.inf)
-    seen = np.maximum(counts, 1)
-    low = np.where(counts > 0, betaincinv(seen, n - seen + 1, risk), 0.0)
-    missing = np.maximum(n - counts, 1)
-    high = np.where(counts < n, betaincinv(counts + 1, missing, 1.0 - risk), 1.0)
+    low, high = binomial_limits(counts, int(counts.sum()), (1.0 - confidence) / (2.0 * len(counts)))
     covered = nu > 0.0
     upper = float((high[covered] / nu[covered]).max()) if covered.all() else math.inf
     return Interval(max(1.0, float((low[covered] / nu[covered]).max())), upper)
+
+
+def binomial_limits(counts: IntArray, n: int, risk: float) -> tuple[FloatArray, FloatArray]:
+    """Exact limits (Clopper and Pearson) of probabilities seen `counts` [m] times in n >= 1 draws; each end errs with `risk`."""
+    from scipy.special import betaincinv  # noqa: PLC0415  (loads with the first estimate)
+
+    seen, missing = np.maximum(counts, 1), np.maximum(n - counts, 1)
+    low = np.where(counts > 0, betaincinv(seen, n - seen + 1, risk), 0.0)
+    high = np.where(counts < n, betaincinv(counts + 1, missing, 1.0 - risk), 1.0)
+    return low, high
