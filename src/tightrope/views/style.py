@@ -82,8 +82,8 @@ def diverging() -> Any:
 
 
 @contextmanager
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure of `width` x `height` inches and its axes [rows, columns], without pyplot and its global state."""
+def canvas(width: float, height: float) -> Iterator[Any]:
+    """An empty figure of `width` x `height` inches in the theme in force, without pyplot and its global state."""
     mpl, colours = matplotlib(), theme()
     settings = {
         "font.size": 10.5,
@@ -98,14 +98,25 @@ def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layou
         "lines.linewidth": 1.8,
     }
     with mpl.rc_context(settings):
-        figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor=colours.paper, dpi=DPI)
+        yield _figure_class()(figsize=(width, height), layout="constrained", facecolor=colours.paper, dpi=DPI)
+
+
+@contextmanager
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure of `width` x `height` inches and its axes [rows, columns]."""
+    with canvas(width, height) as figure:
         axes = figure.subplots(rows, columns, squeeze=False, **layout)
         for ax in axes.flat:
-            ax.spines[["top", "right"]].set_visible(False)
-            # Given here because ticks are made when the figure is drawn, long after these settings are gone.
-            ax.tick_params(which="both", colors=colours.ink, labelsize=9.5)
-            ax.set_axisbelow(True)
+            plain_axes(ax)
         yield figure, axes
+
+
+def plain_axes(ax: Any) -> None:
+    """Two spines, and ticks in the colour of the ink."""
+    ax.spines[["top", "right"]].set_visible(False)
+    # Given here because ticks are made when the figure is drawn, long after these settings are gone.
+    ax.tick_params(which="both", colors=theme().ink, labelsize=9.5)
+    ax.set_axisbelow(True)
 
 
 def grid_lines(ax: Any, axis: str = "both") -> None:
