@@ -44,6 +44,22 @@ class OracleFailed(TightropeError, RuntimeError):
         self.run = run
 
 
+class TaskFailed(TightropeError, RuntimeError):
+    """Something that ran elsewhere raised or died; `trace` is its traceback, as text."""
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class WorkersDoNotStart(TightropeError, RuntimeError):
+    """There is nobody to run tasks."""
+
+
+class OtherVersion(InvalidFile):
+    """Records made by other code than this: they are not mixed with new ones unless that is asked for."""
+
+
 class MissingExtra(TightropeError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 

@@ -32,7 +32,7 @@ def experiment(name: str) -> Experiment:
     """The experiment of this name; its module is loaded now and not before."""
     if name not in _MODULES:
         near = get_close_matches(name, NAMES, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise InvalidArgument(f"there is no experiment {name!r}; {hint}The experiments are {', '.join(NAMES)}")
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise InvalidArgument(f"there is no experiment {name!r}. {hint}The experiments are {', '.join(NAMES)}")
     found: Experiment = import_module(f"tightrope.experiments.{_MODULES[name]}").EXPERIMENT
     return found
