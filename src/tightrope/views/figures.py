@@ -27,6 +27,9 @@ _MARKERS = "osD^vP"
 _DASHES = ((0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 #: More points than this are a line without marks; more cells are a picture without numbers.
 _MARKED, _NUMBERED = 30, 13
+#: Of a colour map: even, so that zero lies between two; from 50 on Matplotlib would draw the bar as pixels.
+_SHADES = 48
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 #: Read by who has no DejaVu Sans, in which the layout is measured; all of these run narrower.
 _FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 
@@ -56,6 +59,25 @@ def svg(figure: Figure) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def adaptive(figure: Figure) -> tuple[str, ...]:
+    """One SVG per panel that is light on a light screen and dark on a dark one."""
+    light = svg(figure)
+    with style.dark():
+        dark = svg(figure)
+    return tuple(_both(*pair) for pair in zip(light, dark, strict=True))
+
+
+def _both(light: str, dark: str) -> str:
+    """One picture out of two that differ in colours only: each pair of colours becomes a variable that the screen decides."""
+    pairs = list(zip(_COLOUR.findall(light), _COLOUR.findall(dark), strict=True))
+    names = {pair: f"--c{i}" for i, pair in enumerate(dict.fromkeys(pairs))}
+    at = iter(pairs)
+    text = _COLOUR.sub(lambda _: f"var({names[next(at)]})", light)
+    sets = [";".join(f"{name}:{pair[i]}" for pair, name in names.items()) for i in (0, 1)]
+    rules = f"<style>:root{{{sets[0]}}}@media(prefers-color-scheme:dark){{:root{{{sets[1]}}}}}</style>"
+    return text.replace("<defs>", f"{rules}<defs>", 1)
+
+
 def _trim(text: str) -> str:
     """The SVG without its document type (a foreign address) and comments, with fonts that every system has."""
     text = text[text.index("<svg") :]
@@ -63,6 +85,9 @@ def _trim(text: str) -> str:
     text = re.sub(r"'DejaVu Sans'[^;\"]*", _FONTS, text)
     # A hundredth of a point is finer than any screen. Only in paths: the numbers of a label are not ours to cut.
     text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
+    # Matplotlib makes ids out of colours too; numbered, they are the same in both themes.
+    ids = {name: f"i{i}" for i, name in enumerate(dict.fromkeys(re.findall(r'id="([a-zA-Z]\w*[0-9a-f]{10})"', text)))}
+    text = re.sub(r'(?<=[#"])[a-zA-Z]\w*[0-9a-f]{10}(?=[")])', lambda name: ids.get(name[0], name[0]), text)
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
@@ -197,9 +222,10 @@ def _heat(part: Any, ax: Any, panel: Heat) -> None:
         colours, norm = style.diverging(), mpl.colors.Normalize(-most or -1.0, most or 1.0)
     else:
         colours, norm = mpl.colormaps["cividis"], mpl.colors.Normalize(*((z.min(), z.max()) if z.count() else (0.0, 1.0)))
+    colours = colours.resampled(_SHADES)
     rows, columns = z.shape
     ax.set_facecolor("none")
-    shown = ax.pcolormesh(z, cmap=colours, norm=norm, rasterized=z.size > 2500, edgecolors="face", linewidth=0.2)
+    shown = ax.pcolormesh(z, cmap=colours, norm=norm, edgecolors="face", linewidth=0.2)
     ax.spines[["left", "bottom"]].set_visible(False)
     thin = -(-columns // _NUMBERED)
     _texts(ax, (np.arange(0, columns, thin) + 0.5).tolist(), panel.x[::thin])
@@ -218,6 +244,7 @@ def _heat(part: Any, ax: Any, panel: Heat) -> None:
     bar = part.colorbar(shown, ax=ax, location="bottom", shrink=0.9, aspect=32, pad=0.03)
     bar.set_label(fill(panel.z_label, _LETTERS))
     bar.outline.set_visible(False)
+    bar.solids.set_edgecolor("face")
     bar.ax.tick_params(colors=ink, labelsize=9.5)
 
 
@@ -232,4 +259,4 @@ def _rising(names: Sequence[str]) -> bool:
 def _readable(colour: Sequence[float]) -> str:
     """Black or white, whichever has more contrast with the colour (WCAG's relative luminance)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    return "#000000" if float(np.dot(linear, (0.2126, 0.7152, 0.0722))) > 0.179 else "#ffffff"
+    return "#010409" if float(np.dot(linear, (0.2126, 0.7152, 0.0722))) > 0.179 else "#ffffff"
