@@ -257,6 +257,6 @@ def _rising(names: Sequence[str]) -> bool:
 
 
 def _readable(colour: Sequence[float]) -> str:
-    """Black or white, whichever has more contrast with the colour (WCAG's relative luminance)."""
+    """Black (as good as: pure black is left out of an SVG) or white, whichever has more contrast with the colour (WCAG)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    return "#010409" if float(np.dot(linear, (0.2126, 0.7152, 0.0722))) > 0.179 else "#ffffff"
+    return "#000001" if float(np.dot(linear, (0.2126, 0.7152, 0.0722))) > 0.179 else "#ffffff"
