@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pickle import PicklingError
@@ -20,7 +20,7 @@ from tightrope.errors import TaskFailed, WorkersDoNotStart
 from tightrope.kernels.team import cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from multiprocessing.connection import Connection
 
 #: One thread of linear algebra a worker: cores are shared out by tasks, and sums are added in one order whatever their number.
@@ -45,7 +45,7 @@ class Failed:
 class Executor(Protocol):
     """Somewhere to run independent tasks."""
 
-    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[tuple[int, Any]]:
         """function(task) for every task: the task's index and its answer, in the order in which they finish.
 
         Other processes must be able to import `function` (or what it is a partial of). A task that fails answers `Failed`
@@ -56,16 +56,11 @@ class Executor(Protocol):
 def answers(executor: Executor, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
     """function(task) for every task, in order; the first that fails raises `TaskFailed` and stops the others."""
     done: list[Any] = [None] * len(tasks)
-    running = executor.run(function, tasks)
-    try:
-        for index, answer in running:
-            if isinstance(answer, Failed):
-                raise TaskFailed(f"task {index} of {len(tasks)} failed: {answer.reason}", answer.trace)
-            done[index] = answer
-    finally:
-        close = getattr(running, "close", None)
-        if close is not None:
-            close()
+    with closing(executor.run(function, tasks)) as found:
+        for index, each in found:
+            if isinstance(each, Failed):
+                raise TaskFailed(f"task {index} of {len(tasks)} failed: {each.reason}", each.trace)
+            done[index] = each
     return done
 
 
@@ -81,7 +76,7 @@ def answer(function: Callable[[Any], Any], task: Any) -> Any:
 class ThisProcess:
     """One task after the other, here: for a debugger, and for work too small for processes."""
 
-    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[tuple[int, Any]]:
         """As `Executor` says, in the order of the tasks."""
         for index, task in enumerate(tasks):
             yield index, answer(function, task)
@@ -97,7 +92,7 @@ class LocalProcesses:
 
     workers: int | None = None
 
-    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[tuple[int, Any]]:
         """As `Executor` says; a worker that dies fails its task and is replaced."""
         waiting = iter(range(len(tasks)))
         team: list[_Worker] = []
