@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import approximate, bounds, console, convert, demo, info, learn, problems, solve
+from tightrope.cli import approximate, bounds, console, convert, demo, experiment, info, learn, problems, solve
 
 app = typer.Typer(
     name="tightrope",
@@ -30,6 +30,7 @@ for command in (
     demo.demo,
 ):
     app.command()(command)
+app.add_typer(experiment.app)
 
 
 def _version(asked: bool) -> None:

@@ -1,6 +1,6 @@
 """Computations that compare or demonstrate something; they return plain records, which views draw and never recompute.
 
-The evaluation that the paper asks for is the list `NAMES`; `experiment(name)` loads one of them.
+The evaluation that the paper asks for is the list `NAMES`; `find(name)` loads one of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODULES = {
 NAMES = tuple(_MODULES)
 
 
-def experiment(name: str) -> Experiment:
+def find(name: str) -> Experiment:
     """The experiment of this name; its module is loaded now and not before."""
     if name not in _MODULES:
         near = get_close_matches(name, NAMES, n=1)
