@@ -114,3 +114,8 @@ def generator(name: str, setting: Setting, seed: int) -> np.random.Generator:
     text = json.dumps([name, setting], sort_keys=True, separators=(",", ":"), allow_nan=False)
     words = np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<u4")
     return np.random.default_rng([*words.tolist(), seed])
+
+
+def short(x: float) -> float:
+    """Four digits, which keep records small and are more than any interval needs."""
+    return float(f"{x:.4g}")

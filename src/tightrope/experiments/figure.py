@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,26 @@ class Series:
     #: Points without a line between them.
     points: bool = False
     dashed: bool = False
+
+
+def band(
+    label: str,
+    x: Sequence[float],
+    estimates: Sequence[tuple[float, float, float]],
+    *,
+    floor: float = -math.inf,
+    kappa: float | None = None,
+    dashed: bool = False,
+) -> Series:
+    """The line through estimates (value, low, high) with their intervals as its band.
+
+    Nothing lies below `floor`, which a logarithmic axis needs; an end that is not finite, as of one number alone, has no width.
+    """
+    ends = [
+        (value, low if math.isfinite(low) else value, high if math.isfinite(high) else value) for value, low, high in estimates
+    ]
+    columns = [tuple(max(number, floor) for number in column) for column in zip(*ends, strict=True)]
+    return Series(label, tuple(x), *columns, kappa=kappa, dashed=dashed)
 
 
 @dataclass(frozen=True)
