@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tightrope.experiments.figure import Figure
 
@@ -119,3 +119,8 @@ def generator(name: str, setting: Setting, seed: int) -> np.random.Generator:
 def short(x: float) -> float:
     """Four digits, which keep records small and are more than any interval needs."""
     return float(f"{x:.4g}")
+
+
+def chosen(records: Iterable[Record], **wanted: Any) -> list[Record]:
+    """The records whose setting has these entries."""
+    return [record for record in records if wanted.items() <= record.setting.items()]
