@@ -126,7 +126,10 @@ def read(path: Path, name: str) -> list[Entry]:
 def appending(path: Path, name: str, versions: dict[str, str], *, fresh: bool = False) -> Iterator[Callable[[Record], None]]:
     """A function that writes one more record, after those there unless `fresh`; nobody else may write meanwhile."""
     with _alone(path) as file:
-        os.ftruncate(file, 0 if fresh else path.read_bytes().rfind(b"\n") + 1)  # a torn last line goes
+        there = path.read_bytes()
+        whole = 0 if fresh else there.rfind(b"\n") + 1
+        if whole < len(there):  # a torn last line goes; a file that is whole keeps its date
+            os.ftruncate(file, whole)
         begun = False
 
         def append(record: Record) -> None:
@@ -206,9 +209,7 @@ def _head(path: Path, number: int, content: dict[str, Any], name: str) -> dict[s
     if content.get("format") != _FORMAT:
         raise InvalidFile(f"{path} has format {content.get('format')}; this release reads format {_FORMAT}. Upgrade tightrope.")
     if content.get("experiment") != name:
-        raise InvalidFile(
-            f"{path}, line {number}: these are records of the experiment {content.get('experiment')!r}, not {name!r}"
-        )
+        raise InvalidFile(f"{path}, line {number}: these are records of {content.get('experiment')!r}, not of {name!r}")
     if not isinstance(content["versions"], dict):
         raise _damaged(path, number, "its versions are no table of names and texts")
     return content["versions"]
