@@ -2,10 +2,11 @@ r"""Records on disk: JSON lines, one file for each form of an experiment, append
 
 A file is `NAME.jsonl`, for the quick form `NAME.quick.jsonl`. Its lines are
 
-    {"experiment":"theorem-1","format":1,"versions":{"code":"0f3c...","python":"3.11.7",...}}
+    {"experiment":"theorem-1","format":1,"versions":{"code":"0f3c...","python":"3.11.7",...},"origin":{...}}
     {"setting":{"kappa":0.5},"seed":0,"result":{"loss":0.25},"measured":{"seconds":0.0125}}
 
-where every record was made by the versions in the nearest head above it. JSON has no numbers for NaN and the infinities:
+where every record was made by the versions in the nearest head above it; its origin says when and on which machine, and is
+never compared. JSON has no numbers for NaN and the infinities:
 they are written {"float":"nan"}, {"float":"inf"} and {"float":"-inf"}, which nothing else can look like, since settings and
 results hold numbers, texts, truths and lists only. What was measured is rounded to four digits; results are exact.
 
@@ -19,7 +20,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +41,11 @@ _PARTS = {"setting": dict, "seed": int, "result": dict, "measured": dict}
 
 @dataclass(frozen=True)
 class Entry:
-    """A record with the versions that made it."""
+    """A record with the versions that made it, and where it comes from: `date` and `machine`."""
 
     record: Record
     versions: dict[str, str]
+    origin: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Stored:
     def versions(self) -> tuple[dict[str, str], ...]:
         """Every combination of versions that made some of them, in order of appearance; one, unless old ones were kept."""
         return tuple({json.dumps(entry.versions): entry.versions for entry in self.entries}.values())
+
+    @property
+    def origins(self) -> tuple[dict[str, str], ...]:
+        """Every date and machine that made some of them, in order of appearance."""
+        return tuple({json.dumps(entry.origin): entry.origin for entry in self.entries}.values())
 
     @property
     def complete(self) -> bool:
@@ -105,10 +112,11 @@ def read(path: Path, name: str) -> list[Entry]:
     entries: list[Entry] = []
     at: dict[str, int] = {}
     versions: dict[str, str] | None = None
+    origin: dict[str, str] = {}
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last end of a line is empty, or torn
         content = _parsed(path, number, line)
         if "versions" in content:
-            versions = _head(path, number, content, name)
+            versions, origin = _head(path, number, content, name)
             continue
         if versions is None:
             raise _damaged(path, number, "it is a record with no head above it that says which versions made it")
@@ -118,12 +126,14 @@ def read(path: Path, name: str) -> list[Entry]:
         first = at.setdefault(key(record.setting, record.seed), number)
         if first != number:
             raise _damaged(path, number, f"it repeats the setting and seed of line {first}")
-        entries.append(Entry(record, versions))
+        entries.append(Entry(record, versions, origin))
     return entries
 
 
 @contextmanager
-def appending(path: Path, name: str, versions: dict[str, str], *, fresh: bool = False) -> Iterator[Callable[[Record], None]]:
+def appending(
+    path: Path, name: str, versions: dict[str, str], origin: dict[str, str] | None = None, *, fresh: bool = False
+) -> Iterator[Callable[[Record], None]]:
     """A function that writes one more record, after those there unless `fresh`; nobody else may write meanwhile."""
     with _alone(path) as file:
         there = path.read_bytes()
@@ -134,7 +144,7 @@ def appending(path: Path, name: str, versions: dict[str, str], *, fresh: bool = 
 
         def append(record: Record) -> None:
             nonlocal begun
-            text = f"{_line(record)}\n" if begun else f"{head(name, versions)}\n{_line(record)}\n"
+            text = f"{_line(record)}\n" if begun else f"{head(name, versions, origin)}\n{_line(record)}\n"
             begun = True
             _write(file, text.encode())
 
@@ -145,13 +155,14 @@ def appending(path: Path, name: str, versions: dict[str, str], *, fresh: bool = 
 
 
 def rewrite(path: Path, name: str, entries: Sequence[Entry]) -> None:
-    """Put a file in order, if it is not: entries as given, a head wherever the versions change; all of it or nothing."""
+    """Put a file in order, if it is not: entries as given, a head wherever it changes; all of it or nothing."""
     lines: list[str] = []
-    above: dict[str, str] | None = None
+    above = ""
     for entry in entries:
-        if entry.versions != above:
-            above = entry.versions
-            lines.append(head(name, above))
+        needed = head(name, entry.versions, entry.origin)
+        if needed != above:
+            lines.append(needed)
+            above = needed
         lines.append(_line(entry.record))
     text = "".join(f"{line}\n" for line in lines).encode()
     if not path.exists() or path.read_bytes() != text:
@@ -159,9 +170,10 @@ def rewrite(path: Path, name: str, entries: Sequence[Entry]) -> None:
             file.write(text)
 
 
-def head(name: str, versions: dict[str, str]) -> str:
-    """The line above the records that these versions made."""
-    return dumps({"experiment": name, "format": _FORMAT, "versions": versions})
+def head(name: str, versions: dict[str, str], origin: dict[str, str] | None = None) -> str:
+    """The line above the records that these versions made, on a date and a machine if that is known."""
+    known = {"origin": origin} if origin else {}
+    return dumps({"experiment": name, "format": _FORMAT, "versions": versions, **known})
 
 
 def dumps(content: Any) -> str:
@@ -205,14 +217,15 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     return content
 
 
-def _head(path: Path, number: int, content: dict[str, Any], name: str) -> dict[str, str]:
+def _head(path: Path, number: int, content: dict[str, Any], name: str) -> tuple[dict[str, str], dict[str, str]]:
     if content.get("format") != _FORMAT:
         raise InvalidFile(f"{path} has format {content.get('format')}; this release reads format {_FORMAT}. Upgrade tightrope.")
     if content.get("experiment") != name:
         raise InvalidFile(f"{path}, line {number}: these are records of {content.get('experiment')!r}, not of {name!r}")
-    if not isinstance(content["versions"], dict):
-        raise _damaged(path, number, "its versions are no table of names and texts")
-    return content["versions"]
+    parts = content["versions"], content.get("origin", {})
+    if not all(isinstance(part, dict) for part in parts):
+        raise _damaged(path, number, "its versions or its origin are no table of names and texts")
+    return parts
 
 
 def _damaged(path: Path, number: int, why: str) -> InvalidFile:

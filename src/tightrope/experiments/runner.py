@@ -14,7 +14,7 @@ from tightrope.executors import Failed, LocalProcesses
 from tightrope.experiments import records
 from tightrope.experiments.experiment import Record
 from tightrope.experiments.records import FOLDER, Entry, Stored
-from tightrope.experiments.versions import differing, versions
+from tightrope.experiments.versions import differing, origin, versions
 
 if TYPE_CHECKING:
     import os
@@ -96,6 +96,7 @@ class _Part:
     grid: list[tuple[Setting, int]]
     #: What a record made now carries, and what writes it.
     now: dict[str, str]
+    here: dict[str, str]
     append: Callable[[Record], None]
     before: dict[str, Entry]
     made: list[Entry] = field(default_factory=list)
@@ -107,7 +108,7 @@ class _Part:
     def keep(self, setting: Setting, seed: int, outcome: Outcome) -> None:
         record = Record(setting, seed, outcome.result, outcome.measured)
         self.append(record)
-        self.made.append(Entry(record, self.now))
+        self.made.append(Entry(record, self.now, self.here))
 
     def finish(self) -> Ran:
         """Count what is there; when nothing is missing, put the file in order."""
@@ -123,13 +124,13 @@ class _Part:
 @contextmanager
 def _part(experiment: Experiment, folder: str | os.PathLike[str], quick: bool, old: Old) -> Iterator[_Part]:
     path = records.location(folder, experiment.name, quick=quick)
-    now = versions(experiment.run)
-    with records.appending(path, experiment.name, now, fresh=old is Old.DROP) as append:
+    now, here = versions(experiment.run), origin()
+    with records.appending(path, experiment.name, now, here, fresh=old is Old.DROP) as append:
         entries = records.read(path, experiment.name)
         if old is Old.REFUSE:
             _refuse_others(path, entries, now)
         before = {records.key(entry.record.setting, entry.record.seed): entry for entry in entries}
-        yield _Part(experiment, path, records.grid(experiment, quick=quick), now, append, before)
+        yield _Part(experiment, path, records.grid(experiment, quick=quick), now, here, append, before)
 
 
 def _refuse_others(path: Path, entries: list[Entry], now: dict[str, str]) -> None:

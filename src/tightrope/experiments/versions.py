@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import platform
 import sys
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,16 @@ _LIBRARIES = ("tightrope", "numpy", "scipy", "numba")
 def versions(function: Callable[..., Any]) -> dict[str, str]:
     """The versions that records made by `function` carry; `code` is the fingerprint."""
     return {"code": fingerprint(function), "python": platform.python_version(), **{name: _installed(name) for name in _LIBRARIES}}
+
+
+def origin() -> dict[str, str]:
+    """When and where records made now are made: the day in universal time, the processor, its cores and the system."""
+    info = Path("/proc/cpuinfo")
+    listed = info.read_text(encoding="utf-8", errors="replace") if info.exists() else ""
+    model = listed.partition("model name")[2].partition(":")[2].partition("\n")[0].strip() or platform.processor()
+    cores = f"{os.cpu_count() or 1} cores"
+    machine = ", ".join(part for part in (model or platform.machine(), cores, platform.system()) if part)
+    return {"date": datetime.now(tz=UTC).strftime("%Y-%m-%d"), "machine": machine}
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
