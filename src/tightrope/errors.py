@@ -67,6 +67,10 @@ class MissingExtra(TightropeError, ImportError):
         super().__init__(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'")
 
 
+class MissingProgram(TightropeError, RuntimeError):
+    """Another program that this needs is not installed, or does not do its part; the message says what to do."""
+
+
 class RowsRenormalised(UserWarning):
     """Rows of P were off by rounding and have been divided by their sums."""
 

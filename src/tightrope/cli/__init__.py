@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import approximate, bounds, console, convert, demo, experiment, info, learn, problems, solve
+from tightrope.cli import approximate, bounds, console, convert, demo, experiment, info, learn, problems, report, solve
 
 app = typer.Typer(
     name="tightrope",
@@ -28,6 +28,7 @@ for command in (
     approximate.approximate,
     bounds.bounds,
     demo.demo,
+    report.report,
 ):
     app.command()(command)
 app.add_typer(experiment.app)

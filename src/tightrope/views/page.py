@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ figcaption { color: var(--soft); font-size: .9rem; margin-top: .5rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .93rem; min-width: 100%; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
+th.words, td.words { text-align: left; white-space: normal; min-width: 8rem; }
 tr.best td { font-weight: 650; }
 code, pre { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .88em; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
@@ -47,24 +49,38 @@ def picture(light: bytes, dark: bytes, description: str) -> str:
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None) -> str:
-    """A table that scrolls sideways on a narrow screen; row `best` is set in bold."""
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+def drawing(svg: str, description: str) -> str:
+    """An SVG, inlined as a picture of its own, so that its names and styles meet nobody else's."""
+    return f'<img src="{_inline(svg.encode(), "svg+xml")}" alt="{escape(description, quote=True)}">'
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, *, name: str = "") -> str:
+    """A table that scrolls sideways on a narrow screen, also by keyboard if it has a `name`; row `best` is set in bold."""
+    kinds = [" class=words" if i and any(_words(row[i]) for row in rows) else "" for i in range(len(head))]
+    top = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(head, kinds, strict=True))
     body = "".join(
-        f"<tr{' class=best' if i == best else ''}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        f"<tr{' class=best' if i == best else ''}>"
+        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        + "</tr>"
         for i, row in enumerate(rows)
     )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    region = f' role="region" tabindex="0" aria-label="{escape(name, quote=True)}"' if name else ""
+    return f'<div class="wide"{region}><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def page(title: str, body: str) -> str:
-    """The whole document around a body of HTML."""
+def page(title: str, body: str, style: str = "") -> str:
+    """The whole document around a body of HTML; `style` is added to the style that all pages share."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><main>\n{body}</main></body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>\n{body}</main></body></html>\n"
     )
 
 
-def _inline(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+def _words(cell: str) -> bool:
+    """Whether a cell is read rather than compared: three letters in a row, and no number first."""
+    return bool(re.search(r"[^\W\d_]{3}", cell)) and not re.match(r"\W*\d", cell)
+
+
+def _inline(picture: bytes, kind: str = "png") -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
