@@ -160,9 +160,10 @@ class Solution:
             for n, residual, gap, relative, changes, backups, seconds in arrays["trace"].tolist()
         )
         low, high, scale, floor = map(float.fromhex, header["bounds"])
+        base = frozen(arrays["base"])
         return cls(
             Policy.of_rows(pairs, arrays["rows"]),
-            Certificate(frozen(arrays["base"]), low, high, scale, floor),
+            Certificate(base, low, high, scale, floor, (float(base.min()), float(base.max()))),
             Status[header["status"]],
             Trace(rows),
             header["algorithm"],
@@ -175,11 +176,12 @@ class Solution:
         head = (
             f"{self.status.name.lower().replace('_', ' ')} in" if self.converged else f"{self.status.value.split(':')[0]} after"
         )
+        smallest, largest = self.certificate.range
         return (
             f"{head} {self.iterations} iteration{plural}, gap <= {self.gap:.2g} ({self.relative_gap:.1e} of the value scale), "
             f"{count(self.backups)} backups, {self.seconds:.3g} s\n"
             f"  {self.algorithm}\n  {self.model}\n"
-            f"  v* in [{self.lower.min():.6g}, {self.upper.max():.6g}]"
+            f"  v* in [{smallest:.6g}, {largest:.6g}]"
         )
 
 

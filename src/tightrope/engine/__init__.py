@@ -1,5 +1,6 @@
 """The fastest certified way to the optimum of one MDP, on arrays."""
 
+from tightrope.engine.backend import Backend, machine
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.chain import chain_flow, chain_value, sweep_chain
 from tightrope.engine.monitor import Limits, Monitor, Row, Status
@@ -7,6 +8,7 @@ from tightrope.engine.optimal import Optimum, optimal
 from tightrope.engine.sweep import Sweep, Sweeper
 
 __all__ = [
+    "Backend",
     "Certificate",
     "Limits",
     "Monitor",
@@ -18,6 +20,7 @@ __all__ = [
     "certify",
     "chain_flow",
     "chain_value",
+    "machine",
     "optimal",
     "sweep_chain",
 ]

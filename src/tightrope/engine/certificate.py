@@ -34,6 +34,8 @@ class Certificate:
     scale: float
     #: The part of the gap that rounding alone accounts for; no algorithm gets below it.
     floor: float
+    #: The smallest and the largest entry of the whole base, of which this process may hold a part only.
+    extent: tuple[float, float]
 
     @property
     def gap(self) -> float:
@@ -65,14 +67,20 @@ class Certificate:
         return self.floor >= 0.25 * self.gap and abs(self.low + self.high) > 0.2 * self.scale
 
     @property
+    def range(self) -> tuple[float, float]:
+        """Where v* lies: the smallest lower and the largest upper bound of any state."""
+        low, high = self.extent
+        return float(np.nextafter(low + self.low, -np.inf)), float(np.nextafter(high + self.high, np.inf))
+
+    @property
     def value(self) -> FloatArray:
         """The middle of both bounds [S]."""
         return self.base + 0.5 * (self.low + self.high)
 
 
-def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
-    """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point."""
-    u_low, u_high = float(u.min()), float(u.max())
+def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, float] | None = None) -> Certificate:
+    """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point; `extent` is that of u, where known."""
+    u_low, u_high = extent or (float(u.min()), float(u.max()))
     size = max(abs(u_low), abs(u_high))
     v_size = size + max(abs(m), abs(M))
     # An action with |r| beyond this is nowhere near the maximum, rounding or not.
@@ -84,7 +92,7 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float) -> Certificate:
     low = -(backup_error + _tail(mdp.gamma, slack, change_error - m))
     floor = 2.0 * (backup_error + _tail(mdp.gamma, slack, change_error + slack * v_size * mdp.gamma))
     scale = max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high), SMALLEST)
-    return Certificate(u, low, high, scale, floor)
+    return Certificate(u, low, high, scale, floor, (u_low, u_high))
 
 
 def _tail(gamma: float, slack: float, x: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,15 @@ class Row(NamedTuple):
     seconds: float
 
 
+class Tally(NamedTuple):
+    """What one process counts in an iteration; where several hold a part of the model each, they add up."""
+
+    changes: int
+    backups: int
+    seconds: float
+    late: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When to stop: a certified gap of tol (relative) or atol (absolute), or a limit on iterations or seconds."""
@@ -87,8 +96,12 @@ class Monitor:
     #: What the solver decided on the way, in words.
     choices: list[str] = field(default_factory=list)
     backups: int = 0
+    #: Improvements made before the first row.
+    ahead: int = 0
     #: The method that last did best on a chain of this model.
     favourite: str = "sweep"
+    #: Who computes, where not this machine alone.
+    backend: Any = None
     _last: IntArray | None = None
     _stalled: int = 0
     _mark: float = np.inf
@@ -100,7 +113,7 @@ class Monitor:
 
     def inner(self, atol: float) -> Monitor:
         """A monitor for an inner problem, with the same deadline."""
-        watch = Monitor(Limits(atol=atol), threads=self.threads)
+        watch = Monitor(Limits(atol=atol), threads=self.threads, backend=self.backend)
         watch.deadline = self.deadline
         return watch
 
@@ -111,10 +124,13 @@ class Monitor:
 
     def record(self, certificate: Certificate, rows: IntArray, residual: float) -> Status | None:
         """Take note of one iteration; a status when the run is over. The arrays are copied where they must survive."""
-        seconds = time.perf_counter() - self._begin
+        now = time.perf_counter()
         changes = len(rows) if self._last is None else int(np.count_nonzero(self._last != rows))
-        n = len(self.rows)
-        row = Row(n, residual, certificate.gap, certificate.relative_gap, changes, self.backups, seconds)
+        tally = Tally(changes, self.backups, now - self._begin, now >= self.deadline)
+        if self.backend is not None:
+            tally = self.backend.together(tally)
+        n = len(self.rows) + self.ahead
+        row = Row(n, residual, certificate.gap, certificate.relative_gap, tally.changes, tally.backups, tally.seconds)
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
@@ -131,9 +147,9 @@ class Monitor:
             self.best = (self._last, certificate.copy())
         if self.limits.max_iterations is not None and n >= self.limits.max_iterations:
             return Status.MAX_ITERATIONS
-        if time.perf_counter() >= self.deadline:
+        if tally.late:
             return Status.MAX_SECONDS
-        if self.stuck(certificate, changes):
+        if self.stuck(certificate, tally.changes):
             return Status.PRECISION
         return None
 

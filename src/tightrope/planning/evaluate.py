@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tightrope.engine import chain_value, sweep_chain
+from tightrope.engine import machine
 from tightrope.model import validate
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Exact:
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
         """By sparse LU or sweeps, whichever this chain is made for."""
         P, r = found.policy.induced(mdp)
-        return chain_value(P, r, mdp.gamma, found.guess, SHARE * goal, monitor)
+        return machine(monitor).chain_value(P, r, mdp.gamma, found.guess, SHARE * goal, monitor)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Sweeps:
         if m == 0:
             return v
         P, r = found.policy.induced(mdp)
-        return sweep_chain(P, r, mdp.gamma, v, m, monitor)
+        return machine(monitor).sweep_chain(P, r, mdp.gamma, v, m, monitor)
 
 
 @dataclass(frozen=True)
@@ -67,4 +67,4 @@ class Lambda:
         P, r = found.policy.induced(mdp)
         shaped = r + ((1.0 - self.lam) * mdp.gamma) * (P @ found.base)
         monitor.backups += mdp.n_states
-        return chain_value(P, shaped, self.lam * mdp.gamma, found.guess, SHARE * goal, monitor)
+        return machine(monitor).chain_value(P, shaped, self.lam * mdp.gamma, found.guess, SHARE * goal, monitor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tightrope.engine import Sweeper, optimal
+from tightrope.engine import machine
 from tightrope.model import validate
 from tightrope.model.policy import Policy
 from tightrope.operators import surrogate, xi
@@ -71,11 +71,10 @@ class Lookahead:
         """h-1 more backups after the one that made the iterate."""
         if self.h == 1:
             return Improvement(now.greedy, now.v, now.Tv)
-        sweeper = Sweeper(mdp, monitor.threads)
         ahead = now.Tv
         for _ in range(self.h - 2):
-            ahead = sweeper.backup(ahead).u.copy()
-        last = sweeper.backup(ahead)
+            ahead = machine(monitor).backup(mdp, ahead, monitor).u
+        last = machine(monitor).backup(mdp, ahead, monitor)
         monitor.backups += (self.h - 1) * mdp.n_pairs
         return Improvement(Policy.of_rows(mdp.pairs, last.rows), ahead, last.u)
 
@@ -112,6 +111,6 @@ class Kappa:
         rate = xi(mdp.gamma, self.kappa)
         atol = self.forcing * max(rate * (1.0 - rate) * now.certificate.gap, goal)
         watch = monitor.inner(atol)
-        found = optimal(inner, monitor=watch, v0=now.Tv)
+        found = machine(monitor).optimal(inner, watch, now.Tv)
         monitor.backups += watch.backups
         return Improvement(found.policy, now.v, found.value, backed_up=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Certificate, Limits, Monitor, Sweeper, certify, chain_value
+from tightrope.engine import Certificate, Limits, Monitor, machine
 from tightrope.errors import InvalidArgument, UnsafeUpdate
 from tightrope.model import validate
 from tightrope.model.policy import Policy, mix
@@ -71,7 +71,7 @@ class PolicyIteration:
         policy = pi0 if pi0 is not None or self.alpha == 1.0 else Policy.uniform(mdp)
         if policy is not None and v0 is None:
             P, r = policy.induced(mdp)
-            v = chain_value(P, r, mdp.gamma, None, 0.0, watch)
+            v = machine(watch).chain_value(P, r, mdp.gamma, None, 0.0, watch)
         else:
             v = np.zeros(mdp.n_states) if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
         return _look(mdp, v, policy, watch)
@@ -87,8 +87,8 @@ class PolicyIteration:
 
 def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> Iterate:
     """Back v up once: the certificate, and the start of whatever improvement comes next."""
-    sweep = Sweeper(mdp, monitor.threads).backup(v)
+    sweep = machine(monitor).backup(mdp, v, monitor)
     monitor.backups += mdp.n_pairs
-    certificate = certify(mdp, sweep.u, sweep.low, sweep.high)
+    certificate = machine(monitor).certify(mdp, sweep)
     greedy = Policy.of_rows(mdp.pairs, sweep.rows)
     return Iterate(v, policy, sweep.u, greedy, certificate, max(abs(sweep.low), abs(sweep.high)))

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Limits, Monitor, Status, optimal
+from tightrope.engine import Limits, Monitor, Status, machine
 from tightrope.model import validate
-from tightrope.operators import value
 from tightrope.solution import Solution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tightrope.engine import Row
+    from tightrope.engine import Backend, Row
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.planning.iteration import PolicyIteration
@@ -32,6 +31,7 @@ def solve(
     max_seconds: float | None = None,
     on_iteration: Callable[[Row], None] | None = None,
     threads: int | None = None,
+    backend: Backend | None = None,
 ) -> Solution:
     """The optimal policy of an MDP, with a certificate.
 
@@ -46,21 +46,24 @@ def solve(
         max_seconds: stop after about this long, with a status that says so.
         on_iteration: called with each trace row as it is made.
         threads: how many threads sweep large models; all cores by default. The answer is the same for any number.
+        backend: who computes: this machine by default, `cluster.petsc()` for the ranks of an MPI job (docs/scaling.md).
     """
     limits = Limits(tol, atol, max_iterations, max_seconds)
-    monitor = Monitor(limits, on_iteration, None if threads is None else validate.positive_integer(threads, "threads"))
+    team = None if threads is None else validate.positive_integer(threads, "threads")
+    monitor = Monitor(limits, on_iteration, team, backend=backend)
+    name = "Engine()" if algorithm is None else repr(algorithm)
+    mdp, v0, pi0 = machine(monitor).place(mdp, v0, pi0, name, monitor)
     if pi0 is not None:
         pi0.check(mdp)
-    if algorithm is None:
-        start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
-        if start is None and pi0 is not None:
-            start = value(mdp, pi0)
-        found = optimal(mdp, monitor=monitor, v0=start)
-        return Solution.of(mdp, "Engine()", monitor, found.status)
-    return Solution.of(mdp, repr(algorithm), monitor, _loop(mdp, algorithm, monitor, v0, pi0))
+    if algorithm is not None:
+        return Solution.of(mdp, name, monitor, iterate(mdp, algorithm, monitor, v0, pi0))
+    start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
+    if start is None and pi0 is not None:
+        start = machine(monitor).chain_value(*pi0.induced(mdp), mdp.gamma, None, 0.0, monitor)
+    return Solution.of(mdp, name, monitor, machine(monitor).optimal(mdp, monitor, start).status)
 
 
-def _loop(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any, pi0: Policy | None) -> Status:
+def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = None, pi0: Policy | None = None) -> Status:
     """Iterate until the monitor says stop; Ctrl-C ends the run with what was proved so far."""
     now = algorithm.init(mdp, v0, pi0, monitor)
     status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)

@@ -1,0 +1,99 @@
+"""Who computes: everything the one loop of planning asks of the machine, or the machines, that hold a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tightrope.engine.certificate import certify
+from tightrope.engine.chain import chain_value, sweep_chain
+from tightrope.engine.optimal import optimal
+from tightrope.engine.sweep import Sweeper
+
+if TYPE_CHECKING:
+    from tightrope.engine.certificate import Certificate
+    from tightrope.engine.monitor import Monitor, Tally
+    from tightrope.engine.optimal import Optimum
+    from tightrope.engine.sweep import Sweep
+    from tightrope.model.policy import Policy
+    from tightrope.model.validate import FloatArray
+
+
+class Start(NamedTuple):
+    """A model as the backend holds it, and where to begin: v0 [S] and pi0, either of which may be None."""
+
+    mdp: Any
+    v0: Any
+    pi0: Policy | None
+
+
+class Backend(Protocol):
+    """Where a model and its vectors live, and who multiplies them.
+
+    A process that holds only some of the states sees a model of those: n_states and the length of every vector are its own
+    number of states, P @ v takes its part of v to its part of the pairs. Numbers that decide anything are those of the whole.
+    """
+
+    def place(self, mdp: Any, v0: Any, pi0: Policy | None, algorithm: str, monitor: Monitor) -> Start:
+        """The model as this backend holds it."""
+
+    def backup(self, mdp: Any, v: FloatArray, monitor: Monitor) -> Sweep:
+        """T v with its greedy pairs in fresh arrays, and the smallest and largest change of any state."""
+
+    def certify(self, mdp: Any, sweep: Sweep) -> Certificate:
+        """What a backup proves."""
+
+    def chain_value(
+        self, P: Any, r: FloatArray, gamma: float, guess: FloatArray | None, goal: float, monitor: Monitor
+    ) -> FloatArray:
+        """The solution of v = r + γ P v to within `goal`; 0 means as exactly as floats allow."""
+
+    def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
+        """(T^π)^m v."""
+
+    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None) -> Optimum:
+        """The optimum of a model within the limits of the monitor."""
+
+    def together(self, tally: Tally) -> Tally:
+        """The counts of all processes added up, and one clock for all."""
+
+
+class Here:
+    """This machine: the model in memory, swept by threads."""
+
+    def place(self, mdp: Any, v0: Any, pi0: Policy | None, algorithm: str, monitor: Monitor) -> Start:  # noqa: ARG002  (a protocol)
+        """Everything is here already."""
+        return Start(mdp, v0, pi0)
+
+    def backup(self, mdp: Any, v: FloatArray, monitor: Monitor) -> Sweep:
+        """By the fused kernel."""
+        return Sweeper(mdp, monitor.threads).backup(v)
+
+    def certify(self, mdp: Any, sweep: Sweep) -> Certificate:
+        """From the whole vector."""
+        return certify(mdp, sweep.u, sweep.low, sweep.high)
+
+    def chain_value(
+        self, P: Any, r: FloatArray, gamma: float, guess: FloatArray | None, goal: float, monitor: Monitor
+    ) -> FloatArray:
+        """By whatever this chain is made for."""
+        return chain_value(P, r, gamma, guess, goal, monitor)
+
+    def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
+        """By the fused kernel."""
+        return sweep_chain(P, r, gamma, v, m, monitor)
+
+    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None) -> Optimum:
+        """By the engine."""
+        return optimal(mdp, monitor=monitor, v0=v0)
+
+    def together(self, tally: Tally) -> Tally:
+        """This process is all."""
+        return tally
+
+
+HERE = Here()
+
+
+def machine(monitor: Monitor) -> Backend:
+    """Who computes in the run that a monitor watches: this machine unless it says otherwise."""
+    return monitor.backend or HERE
