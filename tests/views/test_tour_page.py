@@ -12,7 +12,7 @@ import pytest
 from tightrope.experiments import tour
 from tightrope.solution import Trace
 from tightrope.views.page import page, picture, table
-from tightrope.views.tour import _verdict, write_tour
+from tightrope.views.tour import _verdict, write_page, write_tour
 
 VOID = {"meta", "img", "source", "br"}
 
@@ -57,13 +57,20 @@ def test_the_page_is_well_formed_and_needs_nothing_else(written):
     text = written.read_text(encoding="utf-8")
     outline.feed(text)
     assert outline.open == []
-    assert outline.headings == 4
+    assert outline.headings == 5
     assert outline.described == 5
     assert len(outline.links) == 10
     assert all(link.startswith("data:image/png;base64,") for link in outline.links)
     assert "<script" not in text
     assert not re.search(r"https?://", text)
     assert "$" not in re.sub(r"base64,[^\"]+", "", text)
+
+
+def test_the_page_leads_to_a_report_if_there_is_one(found, tmp_path, written):
+    pictures = dict.fromkeys(("world", "lookahead", "convergence", "dip", "map"), "")
+    text = write_page(found, pictures, tmp_path, report="report.html").read_text(encoding="utf-8")
+    assert '<a href="report.html">' in text
+    assert "tightrope report" in written.read_text(encoding="utf-8")
 
 
 def test_the_inlined_pictures_are_the_files(written):

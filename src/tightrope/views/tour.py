@@ -27,10 +27,24 @@ _SEEN = {
     "dip": "Curves of the value after a step, below zero for small steps, crossing zero at the predicted step sizes",
     "map": "A map over step size and kappa: worse where alpha is below kappa, better elsewhere",
 }
+#: Where the page leads, if there is a report and if there is none.
+_LEADS = (
+    '<p class="law">One map and one rope prove little. <b><a href="{report}">Does it hold elsewhere?</a></b> Eight questions put '
+    "to many models, made just now in their quick form: what the paper claims, whether it held, and when to use κ &gt; 0.</p>"
+)
+_LEFT_OUT = (
+    "<p>One map and one rope prove little. The evaluation puts eight questions to many models, and the report says what held:</p>"
+    "<pre><code>tightrope experiment run --quick\ntightrope report</code></pre>"
+)
 
 
 def write_tour(tour: Tour, folder: str | os.PathLike[str], *, done: Callable[[str], None] = lambda _: None) -> Path:
     """Write the pictures (PNG) and the page (index.html) of a tour into a folder; the path of the page."""
+    return write_page(tour, write_pictures(tour, folder, done=done), folder)
+
+
+def write_pictures(tour: Tour, folder: str | os.PathLike[str], *, done: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+    """Write the pictures of a tour into a folder; each of them as HTML, light and dark, by name."""
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
     pictures = {}
@@ -41,9 +55,15 @@ def write_tour(tour: Tour, folder: str | os.PathLike[str], *, done: Callable[[st
         pictures[name] = picture(light, dark, _SEEN[name])
         _write(to / f"{name}.png", light)
         done(name)
-    body = Template(files("tightrope.views").joinpath("tour.html").read_text(encoding="utf-8"))
-    index = to / "index.html"
-    _write(index, page("Walking further ahead", body.substitute(_numbers(tour), **pictures)).encode())
+    return pictures
+
+
+def write_page(tour: Tour, pictures: Mapping[str, str], folder: str | os.PathLike[str], *, report: str = "") -> Path:
+    """Write the page around the pictures; `report` is the name of a report beside it that it leads to."""
+    words = Template(files("tightrope.views").joinpath("tour.html").read_text(encoding="utf-8"))
+    leads = _LEADS.format(report=report) if report else _LEFT_OUT
+    index = Path(folder) / "index.html"
+    _write(index, page("Walking further ahead", words.substitute(_numbers(tour), leads=leads, **pictures)).encode())
     return index
 
 
