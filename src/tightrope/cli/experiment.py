@@ -112,7 +112,7 @@ def show(
         "question": experiment.question,
         "the paper": experiment.claim,
         "verdict": f"{verdict.answer.value}. {verdict.sentence}",
-        verdict.quantity: interval,
+        "estimate": f"{verdict.quantity}: {interval}",
         "advice": found.advice,
         "records": f"{len(stored.entries):,} of the {'quick' if short else 'full'} form, {stored.path}",
         "made by": "; ".join(_made_by(each) for each in stored.versions),
