@@ -41,11 +41,10 @@ def band(
 
     Nothing lies below `floor`, which a logarithmic axis needs; an end that is not finite, as of one number alone, has no width.
     """
-    ends = [
-        (value, low if math.isfinite(low) else value, high if math.isfinite(high) else value) for value, low, high in estimates
-    ]
-    columns = [tuple(max(number, floor) for number in column) for column in zip(*ends, strict=True)]
-    return Series(label, tuple(x), *columns, kappa=kappa, dashed=dashed)
+    y = tuple(max(value, floor) for value, _, _ in estimates)
+    low = tuple(max(low if math.isfinite(low) else value, floor) for value, low, _ in estimates)
+    high = tuple(max(high if math.isfinite(high) else value, floor) for value, _, high in estimates)
+    return Series(label, tuple(x), y, low, high, kappa=kappa, dashed=dashed)
 
 
 @dataclass(frozen=True)
