@@ -25,7 +25,18 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.ready-plot  ## the tour: pictures and one HTML page in demo-out/
 	$(BIN)/tightrope demo -o $(OUT)
 
-test: $(VENV)/.ready-dev  ## every test, with coverage
+# The report is tested in a real browser: fetched once where that is possible and permitted; elsewhere those tests are skipped and say why.
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable chrome
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20
+$(VENV)/.browser: | $(BIN)/python
+	@fetch() { $(APT) install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1; }; \
+	for name in $(BROWSERS); do command -v $$name >/dev/null && exit; done; \
+	echo "no chromium for the tests of the report in a browser: installing it"; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { fetch || { $(APT) update >/dev/null 2>&1; fetch; }; } \
+	|| echo "it cannot be installed from here: those tests are skipped"
+	@touch $@
+
+test: $(VENV)/.ready-dev $(VENV)/.browser  ## every test, with coverage
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
 
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt

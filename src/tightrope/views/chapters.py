@@ -68,6 +68,8 @@ def score(found: Sequence[Chapter]) -> str:
     parts = [f"{_word(n)} {_SHORT[answer]}" for answer in Answer if (n := answers[answer])]
     waiting = sum(chapter.analysis is None for chapter in found)
     parts += [f"{_word(waiting)} not yet run"] if waiting else []
+    if not parts:
+        return "No claim was put to the test."
     claims = "claim" if len(found) == 1 else "claims"
     return f"{_capital(_word(len(found)))} {claims} put to the test: {', '.join(parts)}."
 
