@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,7 +15,7 @@ from tightrope.errors import InvalidModel
 from tightrope.model import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
@@ -189,19 +192,60 @@ def from_function(
         chunk: states per call.
         show_progress: draw a progress bar; by default on a terminal only.
     """
-    S, A = validate.positive_integer(n_states, "n_states"), validate.positive_integer(n_actions, "n_actions")
-    validate.gamma(gamma)
-    step = validate.positive_integer(chunk, "chunk")
-    ends = _states_mask(terminal, S)
-    rows = _Rows(S)
-    with progress.bar("building", S, show=show_progress) as bar:
-        for begin in range(0, S, step):
-            states: IntArray = np.arange(begin, min(S, begin + step), dtype=np.int32 if S < 2**31 else np.int64)
-            parts = [_evaluate(dynamics, states, a, S) for a in range(A)]
-            rows.append(states, parts, ends[states])
-            bar.advance(len(states))
-    P, r, first, ids = rows.finish()
+    function = Function(dynamics, n_states, n_actions, gamma, terminal, start, state_names, action_names, chunk, show_progress)
+    elsewhere = _BUILDER.get()
+    if elsewhere is not None:
+        return elsewhere(function)
+    P, r, first, ids = function.rows(0, n_states)
     return cls(P, r, gamma, first, start, actions=ids, state_names=state_names, action_names=action_names)
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A model as a function over its states, of which any range can be built; the arguments of `from_function`."""
+
+    dynamics: Dynamics
+    n_states: int
+    n_actions: int
+    gamma: float
+    terminal: Any = None
+    start: Any = None
+    state_names: Sequence[str] | None = None
+    action_names: Sequence[str] | None = None
+    chunk: int = 1 << 15
+    show_progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_states", "n_actions", "chunk"):
+            validate.positive_integer(getattr(self, name), name)
+        validate.gamma(self.gamma)
+
+    def rows(self, begin: int, end: int) -> tuple[sp.csr_array, FloatArray, IntArray, IntArray]:
+        """P, r, first and the action numbers of the states begin..end-1; `first` starts at 0."""
+        S, n = self.n_states, end - begin
+        ends = _states_mask(self.terminal, S, begin, end)
+        rows = _Rows(S, begin, n)
+        with progress.bar("building", n, show=self.show_progress) as bar:
+            for at in range(begin, end, self.chunk):
+                states: IntArray = np.arange(at, min(end, at + self.chunk), dtype=np.int32 if S < 2**31 else np.int64)
+                parts = [_evaluate(self.dynamics, states, a, S) for a in range(self.n_actions)]
+                rows.append(states, parts, ends[states - begin])
+                bar.advance(len(states))
+        return rows.finish()
+
+
+#: Who builds the models of functions, where not this process alone.
+_BUILDER: ContextVar[Callable[[Function], Any] | None] = ContextVar("builder", default=None)
+
+
+@contextmanager
+def built_by(builder: Callable[[Function], Any]) -> Iterator[None]:
+    """Within this context `from_function` hands the function to `builder`, so that a problem of the zoo can be built in parts."""
+    token = _BUILDER.set(builder)
+    try:
+        yield
+    finally:
+        _BUILDER.reset(token)
 
 
 def _evaluate(dynamics: Dynamics, states: IntArray, a: int, S: int) -> tuple[sp.csr_array, FloatArray]:
@@ -250,11 +294,11 @@ def _evaluate(dynamics: Dynamics, states: IntArray, a: int, S: int) -> tuple[sp.
 class _Rows:
     """Rows of P gathered chunk by chunk into buffers that grow and are trimmed in place, never copied whole at the end."""
 
-    def __init__(self, n_states: int) -> None:
-        self.S = n_states
+    def __init__(self, n_states: int, begin: int, n: int) -> None:
+        self.S, self.begin, self.n = n_states, begin, n
         self.data, self.indices = np.empty(0), np.empty(0, dtype=np.int32)
         self.r, self.widths, self.ids = np.empty(0), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-        self.counts = np.zeros(n_states, dtype=np.int32)
+        self.counts = np.zeros(n, dtype=np.int32)
         self.nnz = self.L = self.done = 0
 
     def append(self, states: IntArray, parts: list[tuple[sp.csr_array, FloatArray]], ends: BoolArray) -> None:
@@ -274,13 +318,13 @@ class _Rows:
         self.indices[self.nnz : self.nnz + block.nnz] = block.indices
         part = slice(self.L, self.L + len(r))
         self.r[part], self.widths[part], self.ids[part] = r, np.diff(block.indptr), a
-        self.counts[states] = np.bincount(s, minlength=n)
+        self.counts[states - self.begin] = np.bincount(s, minlength=n)
         self.nnz += block.nnz
         self.L += len(r)
 
     def _reserve(self, nnz: int, rows: int) -> None:
         """Room for this chunk and, if rows go on as so far, for all the rest."""
-        ahead = self.S / self.done
+        ahead = self.n / self.done
         if self.nnz + nnz > len(self.data):
             size = int((self.nnz + nnz) * ahead * 1.02) + 1
             self.data.resize(size, refcheck=False)
@@ -298,7 +342,7 @@ class _Rows:
         index = np.int32 if max(self.nnz, self.S) < 2**31 else np.int64
         indptr = np.zeros(self.L + 1, dtype=index)
         np.cumsum(self.widths, out=indptr[1:])
-        first: IntArray = np.zeros(self.S + 1, dtype=np.int32 if self.L < 2**31 else np.int64)
+        first: IntArray = np.zeros(self.n + 1, dtype=np.int32 if self.L < 2**31 else np.int64)
         np.cumsum(self.counts, out=first[1:])
         P = sp.csr_array((self.data, self.indices.astype(index, copy=False), indptr), shape=(self.L, self.S))
         P.has_canonical_format = True
@@ -316,21 +360,22 @@ def _absorb(P: sp.csr_array, r: FloatArray, rows: IntArray, states: IntArray) ->
     return mended, r * keep
 
 
-def _states_mask(states: Any, S: int) -> BoolArray:
-    """Indices or a boolean mask of states, as a mask [S]."""
-    mask = np.zeros(S, dtype=bool)
+def _states_mask(states: Any, S: int, begin: int = 0, end: int | None = None) -> BoolArray:
+    """Indices or a boolean mask of states, as a mask of the states begin..end-1 (all of them by default)."""
+    stop = S if end is None else end
+    mask = np.zeros(stop - begin, dtype=bool)
     if states is None:
         return mask
     array = np.asarray(states)
     if array.dtype == bool:
         if array.shape != (S,):
             raise InvalidModel(f"terminal as a mask must have shape ({S},); found {array.shape}")
-        return array
+        return array[begin:stop]
     if array.size:
         index = validate.integers(array, "terminal").ravel()
         if index.min() < 0 or index.max() >= S:
             raise InvalidModel(f"terminal names state {index.min() if index.min() < 0 else index.max()} of {S} states")
-        mask[index] = True
+        mask[index[(index >= begin) & (index < stop)] - begin] = True
     return mask
 
 

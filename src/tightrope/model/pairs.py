@@ -29,6 +29,8 @@ class Pairs:
     ids: IntArray | None = None
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
+    #: The number of the first state, where these are the pairs of a part of the states.
+    begin: int = 0
 
     @classmethod
     def checked(
@@ -130,7 +132,7 @@ class Pairs:
 
     def state(self, s: int) -> str:
         """How a message names a state."""
-        return f"state {s}" + (f" ({self.state_names[s]})" if self.state_names else "")
+        return f"state {self.begin + s}" + (f" ({self.state_names[s]})" if self.state_names else "")
 
     def describe(self, row: int) -> str:
         """How a message names a pair: its state and action."""

@@ -245,7 +245,7 @@ def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
             f"P at {pairs.describe(row)} to state {P.indices[entry]} is {P.data[entry]:.12g}; "
             "a probability is a number in [0, 1]."
         )
-    sums = P @ np.ones(P.shape[1])
+    sums = P.sum(axis=1)
     off = float(np.abs(sums - 1.0).max())
     if off <= ROUNDING:
         return P, off
@@ -263,7 +263,7 @@ def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
     )
     data = P.data / np.repeat(sums, np.diff(P.indptr))
     P = sp.csr_array((data, P.indices, P.indptr), shape=P.shape)
-    return P, float(np.abs(P @ np.ones(P.shape[1]) - 1.0).max())
+    return P, float(np.abs(P.sum(axis=1) - 1.0).max())
 
 
 def rewards(r: object, pairs: Pairs) -> FloatArray:
