@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -124,3 +125,9 @@ def short(x: float) -> float:
 def chosen(records: Iterable[Record], **wanted: Any) -> list[Record]:
     """The records whose setting has these entries."""
     return [record for record in records if wanted.items() <= record.setting.items()]
+
+
+def commonest(records: Sequence[Record], entry: str) -> list[Record]:
+    """The records that share the most frequent value of one entry of their settings."""
+    counts = Counter(record.setting[entry] for record in records)
+    return chosen(records, **{entry: counts.most_common(1)[0][0]}) if counts else []

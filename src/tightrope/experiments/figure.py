@@ -47,6 +47,11 @@ def band(
     return Series(label, tuple(x), y, low, high, kappa=kappa, dashed=dashed)
 
 
+def spaced(numbers: Sequence[float]) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """Even places 0, 1, 2, ... for numbers that crowd together, such as κ near 1, and their texts for `ticks`."""
+    return tuple(float(i) for i in range(len(numbers))), tuple(f"{x:g}" for x in numbers)
+
+
 @dataclass(frozen=True)
 class Lines:
     """Series over one pair of axes."""
