@@ -1,0 +1,66 @@
+"""What static analysis misses in our style: constructors made by `classmethod(function)`, and fields explained by `#:`."""
+# ruff: noqa: INP001  (loaded by mkdocstrings by its path)
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+
+class Members(griffe.Extension):
+    """Gives classes their borrowed constructors and fields their comments."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Once everything is loaded, walk all classes."""
+        _walk(pkg, pkg)
+
+
+def _walk(part: griffe.Object, package: griffe.Module) -> None:
+    for member in list(part.members.values()):
+        if member.is_alias:
+            continue
+        if member.is_class:
+            _mend(member, package)
+        if member.is_class or member.is_module:
+            _walk(member, package)
+
+
+def _mend(cls: Any, package: griffe.Module) -> None:
+    for name, member in list(cls.members.items()):
+        if member.is_alias or not member.is_attribute:
+            continue
+        borrowed = re.fullmatch(r"classmethod\((\w+)\.(\w+)\)", str(member.value or ""))
+        if borrowed:
+            cls.set_member(name, _constructor(package[f"model.{borrowed[1]}.{borrowed[2]}"], name))
+        elif member.docstring is None and member.lineno:
+            comment = _comment(member)
+            if comment:
+                member.docstring = griffe.Docstring(comment, parent=member)
+
+
+def _constructor(function: Any, name: str) -> griffe.Function:
+    """The function as a method: without its first argument, which the class supplies."""
+    made = griffe.Function(
+        name,
+        parameters=griffe.Parameters(*list(function.parameters)[1:]),
+        returns=function.returns,
+        decorators=[],
+        lineno=function.lineno,
+        endlineno=function.endlineno,
+    )
+    made.labels.add("classmethod")
+    text = re.sub(r"^ *cls: the class\.\n", "", function.docstring.value, flags=re.MULTILINE)
+    made.docstring = griffe.Docstring(text, parent=made, parser="google")
+    return made
+
+
+def _comment(member: Any) -> str:
+    """The `#:` lines right above a field."""
+    lines, said = member.lines_collection[member.filepath], []
+    for line in reversed(lines[: member.lineno - 1]):
+        if not line.strip().startswith("#:"):
+            break
+        said.insert(0, line.strip().removeprefix("#:").strip())
+    return " ".join(said)
