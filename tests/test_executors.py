@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from tightrope.errors import TaskFailed, WorkersDoNotStart
+from tightrope.errors import NoWorkers, TaskFailed
 from tightrope.executors import Failed, LocalProcesses, ThisProcess, answers
 from toy_tasks import Unreadable, act
 
@@ -64,5 +64,5 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     path.write_text("from tightrope.executors import *\nimport math\nprint(answers(LocalProcesses(1), math.sqrt, [1]))\n")
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert f"{WorkersDoNotStart.__name__}: a worker process ended with exit code 1 before its first task." in done.stderr
+    assert f"{NoWorkers.__name__}: a worker process ended with exit code 1 before its first task." in done.stderr
     assert 'if __name__ == "__main__"' in done.stderr

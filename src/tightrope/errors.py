@@ -52,8 +52,8 @@ class TaskFailed(TightropeError, RuntimeError):
         self.trace = trace
 
 
-class WorkersDoNotStart(TightropeError, RuntimeError):
-    """There is nobody to run tasks."""
+class NoWorkers(TightropeError, RuntimeError):
+    """There is nobody, or nobody any more, to run tasks."""
 
 
 class OtherVersion(InvalidFile):
@@ -63,8 +63,8 @@ class OtherVersion(InvalidFile):
 class MissingExtra(TightropeError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'")
+    def __init__(self, package: str, extra: str, otherwise: str = "") -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'{otherwise}")
 
 
 class MissingProgram(TightropeError, RuntimeError):

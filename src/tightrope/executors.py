@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tightrope.errors import TaskFailed, WorkersDoNotStart
+from tightrope.errors import InvalidArgument, NoWorkers, TaskFailed
 from tightrope.kernels.team import cores
 
 if TYPE_CHECKING:
@@ -70,6 +70,13 @@ def answer(function: Callable[[Any], Any], task: Any) -> Any:
         return function(task)
     except Exception as error:  # noqa: BLE001  (whatever goes wrong belongs to this task alone)
         return Failed.of(error)
+
+
+def unsendable(error: Exception) -> InvalidArgument:
+    """What to say of a function or a task that cannot be pickled."""
+    return InvalidArgument(
+        f"this cannot be sent to another process: {error}. Functions must be importable by name, not lambdas or local ones."
+    )
 
 
 @dataclass(frozen=True)
@@ -131,9 +138,13 @@ class _Worker:
     def give(self, task: int, *messages: Any) -> None:
         """Hand over a task, the first one after the function; if the worker is dead, `hear` will find out."""
         self.task = task
-        with suppress(BrokenPipeError, ConnectionResetError):
+        try:
             for message in messages:
                 self.connection.send(message)
+        except (PicklingError, AttributeError, TypeError) as error:
+            raise unsendable(error) from error
+        except (BrokenPipeError, ConnectionResetError):
+            pass
 
     def hear(self) -> Any:
         """The answer to the task, or "ready" from a new worker."""
@@ -144,7 +155,7 @@ class _Worker:
         code = self.process.exitcode or 0
         how = f"was killed by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
         if self.task is None:
-            raise WorkersDoNotStart(
+            raise NoWorkers(
                 f"a worker process {how} before its first task. A script that starts workers needs "
                 "'if __name__ == \"__main__\":' around what it runs."
             )

@@ -14,3 +14,11 @@ def pandas() -> Any:
         return import_module("pandas")
     except ImportError:
         raise MissingExtra("pandas", "data") from None
+
+
+def distributed() -> Any:
+    """Dask's scheduler and workers (extra `dask`): 0.5 s to load, so only when tasks are to run there."""
+    try:
+        return import_module("distributed")
+    except ImportError:
+        raise MissingExtra("distributed", "dask") from None

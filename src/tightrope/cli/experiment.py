@@ -58,6 +58,10 @@ def run(
         bool, typer.Option("--quick", help="The quick form: fewer settings and seeds, in files of its own.")
     ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes to start; one for every core by default.")] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at this address; 'local' starts workers here."),
+    ] = None,
     folder: Records = DEFAULT,
     fresh: Annotated[bool, typer.Option("--fresh", help="Make all records anew, and drop those that are there.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Count records of other versions of the code as done.")] = False,
@@ -72,7 +76,9 @@ def run(
     chosen = [experiments.find(name) for name in dict.fromkeys(names or experiments.NAMES)]
     begun = time.perf_counter()
     try:
-        done = runner.run(*chosen, quick=quick, executor=_executor(workers), folder=folder, old=_old(fresh=fresh, keep=keep))
+        done = runner.run(
+            *chosen, quick=quick, executor=_executor(dask, workers), folder=folder, old=_old(fresh=fresh, keep=keep)
+        )
     except KeyboardInterrupt:
         left = [records.load(experiment, folder, quick=quick) for experiment in chosen]
         there, needed = sum(len(stored.entries) for stored in left), sum(stored.needed for stored in left)
@@ -124,10 +130,18 @@ def show(
         to.print(_drawn(table))
 
 
-def _executor(workers: int | None) -> Executor:
-    from tightrope.executors import LocalProcesses
+def _executor(dask: str | None, workers: int | None) -> Executor:
+    if dask is None:
+        from tightrope.executors import LocalProcesses
 
-    return LocalProcesses(workers)
+        return LocalProcesses(workers)
+    from tightrope import extras
+    from tightrope.cluster.dask import LOCAL, Dask
+
+    extras.distributed()  # if it is missing, say so before anything is done
+    if workers is not None and dask != LOCAL:
+        raise InvalidArgument(f"--workers {workers}: how many workers there are at {dask} is decided where they are started")
+    return Dask(dask, workers)
 
 
 def _old(*, fresh: bool, keep: bool) -> Old:

@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tightrope import progress
@@ -148,7 +149,7 @@ def _execute(
 ) -> list[tuple[_Part, Setting, int, Failed]]:
     """Run all tasks, keeping every record at once; those that failed, in the order of the tasks."""
     failures: dict[int, Failed] = {}
-    calls = [(part.experiment.run, dict(setting), seed) for part, setting, seed in tasks]
+    calls = [(part.experiment.run, part.now, dict(setting), seed) for part, setting, seed in tasks]
     with progress.bar("experiments", len(tasks), show=show) as bar, closing(executor.run(_make, calls)) as answers:
         for index, answer in answers:
             part, setting, seed = tasks[index]
@@ -160,10 +161,19 @@ def _execute(
     return [(*tasks[index], failures[index]) for index in sorted(failures)]
 
 
-def _make(call: tuple[Callable[[Setting, int], Outcome], Setting, int]) -> Outcome:
+def _make(call: tuple[Callable[[Setting, int], Outcome], dict[str, str], Setting, int]) -> Outcome:
     """One setting and seed, where the executor wants it; what cannot be written down fails here, where its place is known."""
-    function, setting, seed = call
+    function, now, setting, seed = call
+    loaded = _loaded(function)
+    if loaded != now:
+        raise OtherVersion(f"this worker has another version than the run began with ({differing(now, loaded)})")
     begun = time.perf_counter()
     outcome = function(setting, seed)
     measured = {"seconds": time.perf_counter() - begun, **outcome.measured}
     return replace(outcome, result=records.loads(records.dumps(dict(outcome.result))), measured=measured)
+
+
+@cache
+def _loaded(function: Callable[[Setting, int], Outcome]) -> dict[str, str]:
+    """The versions as they were when this process first needed them: it may be on another machine, or outlive an edit."""
+    return versions(function)
