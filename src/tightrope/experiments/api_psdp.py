@@ -75,9 +75,9 @@ def one(setting: Setting, seed: int) -> Outcome:
             for kind in (KappaAPI, KappaPSDP)
         )
         start = float(mu @ (optimum - value(mdp, hard.pi0))) if start is None else start
-        api.append(short(100.0 * float(mu @ (optimum - value(mdp, hard.policies[-1]))) / start))
+        api.append(short(100.0 * max(0.0, float(mu @ (optimum - value(mdp, hard.policies[-1])))) / start))
         sigma = SwitchingPolicy(kappa, soft.policies, soft.pi0)
-        psdp.append(short(100.0 * float(mu @ (optimum - sigma.value(mdp))) / start))
+        psdp.append(short(100.0 * max(0.0, float(mu @ (optimum - sigma.value(mdp)))) / start))
         kept.append(len(sigma.prune().policies))
         samples.append(round(soft.samples / mdp.n_pairs))
         spent["api"] += hard.seconds
