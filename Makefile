@@ -22,7 +22,7 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	touch $@ $(VENV)/.ready-plot
 
-demo: $(VENV)/.ready-plot  ## the tour: pictures and one HTML page in demo-out/
+demo: $(VENV)/.ready-plot  ## the tour, then every experiment in its quick form: two pages in demo-out/
 	$(BIN)/tightrope demo -o $(OUT)
 
 # The report is tested in a real browser: fetched once where that is possible and permitted; elsewhere those tests are skipped and say why.
@@ -52,9 +52,9 @@ $(VENV)/.ready-docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	touch $@
 
-docs: $(VENV)/.ready-docs  ## the documentation site, into site/
+docs: $(VENV)/.ready-docs  ## the documentation site, into site/; needs no server and no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/start/index.html"
+	@echo "open site/index.html"
 
 check: $(VENV)/.ready-dev  ## style, types and the arrows between the rooms
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUICK = "--quick" in sys.argv
 SEEDS, GOAL = 2 if QUICK else 8, 0.01
 FAST, SLOW, EXPLORE = StepSchedule(0.6), StepSchedule(0.85), 0.2
-LEARNERS = {f"κ = {kappa:g}": OnlineKappaPI(kappa, FAST, SLOW, EXPLORE) for kappa in (0.0, 0.9, 1.0)}
+LEARNERS = {f"κ = {kappa:g}": OnlineKappaPI(kappa, FAST, SLOW, EXPLORE) for kappa in (0.0, 0.5, 0.9, 1.0)}
 LEARNERS["Q-learning"] = QLearning(FAST, EXPLORE)
 ENVIRONMENTS = {"FrozenLake8x8-v1": 10_000_000, "Taxi-v4": 2_000_000, "CliffWalking-v1": 1_000_000}
 
