@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,59 @@ _PADDING = 0xD935  # the id of a zip extra field that only aligns, as Android's 
 #: What a compressed file may grow to before its size alone is suspicious, and by which factor.
 _ROOM, _GROWTH = 1 << 28, 200
 _CHUNK = 1 << 24
+
+
+class Stream(NamedTuple):
+    """A vector that comes in pieces, because nobody holds all of it."""
+
+    dtype: Any
+    length: int
+    pieces: Iterator[Any]
+
+    def write(self, file: Any) -> None:
+        """As the .npy of the whole."""
+        head = {"descr": np.lib.format.dtype_to_descr(np.dtype(self.dtype)), "fortran_order": False, "shape": (self.length,)}
+        np.lib.format.write_array_header_1_0(file, head)
+        for piece in self.pieces:
+            file.write(np.ascontiguousarray(piece, dtype=self.dtype).view(np.uint8).data)
+
+
+class Member(NamedTuple):
+    """Where a vector lies in an archive, for readers that want a part of it."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+    #: Where its values begin in the file, in bytes.
+    begin: int
+    #: Where the checksummed bytes begin, how many they are and what they sum up to.
+    content: tuple[int, int, int]
+
+    def read(self, path: str | os.PathLike[str], begin: int, end: int) -> Any:
+        """The entries begin..end-1, read into memory."""
+        found = np.fromfile(path, self.dtype, end - begin, offset=self.begin + begin * self.dtype.itemsize)
+        if len(found) != end - begin:
+            raise InvalidFile(f"{path} ends early; it is damaged")
+        return found
+
+
+def members(path: str | os.PathLike[str]) -> dict[str, Member] | None:
+    """Where the arrays of an .npz lie, by name; None where some are compressed and can only be read whole."""
+    found: dict[str, Member] = {}
+    try:
+        with zipfile.ZipFile(path) as source, Path(path).open("rb") as file:
+            for entry in source.infolist():
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    return None
+                begin = _content(file, entry)
+                with source.open(entry) as member:
+                    shape, _, dtype, wanted = _head(member, entry.file_size)
+                at = begin + entry.file_size - wanted
+                found[entry.filename.removesuffix(".npy")] = Member(dtype, shape, at, (begin, entry.file_size, entry.CRC))
+    except FileNotFoundError:
+        raise InvalidFile(f"{path}: there is no such file") from None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, struct.error, NotImplementedError) as error:
+        raise InvalidFile(f"{path} is not a NumPy .npz file ({error}); it may be damaged or of another kind") from None
+    return found
 
 
 @contextmanager
@@ -69,16 +122,39 @@ def save(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arr
             padding = -at % _ALIGN
             entry.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
             with target.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                if isinstance(array, Stream):
+                    array.write(member)
+                else:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def load(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read an archive of the given kind: its header and its arrays, read-only views of the file when `mapped`."""
     what = f"a tightrope {kind} file"
     arrays = read_arrays(path, what, mapped=mapped)
+    header = _checked(path, kind, arrays.pop(_HEADER, None))
+    if header.pop(_NAMES, list(arrays)) != list(arrays):
+        raise InvalidFile(f"{path} is not {what}: it does not hold the arrays it was written with; it is damaged")
+    return header, arrays
+
+
+def open_parts(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Member]] | None:
+    """The header of an archive and where its arrays lie, for readers that want parts; None where it can only be read whole."""
+    found = members(path)
+    if found is None:
+        return None
+    head = found.pop(_HEADER, None)
+    header = _checked(path, kind, None if head is None else head.read(path, 0, head.shape[0]))
+    header.pop(_NAMES, None)
+    return header, found
+
+
+def _checked(path: str | os.PathLike[str], kind: str, head: Any) -> dict[str, Any]:
+    """The header of an archive, which must be of the given kind."""
+    what = f"a tightrope {kind} file"
     try:
-        header = json.loads(arrays.pop(_HEADER).tobytes())
-    except (KeyError, ValueError, RecursionError) as error:
+        header = json.loads(head.tobytes())
+    except (AttributeError, ValueError, RecursionError) as error:
         raise InvalidFile(f"{path} is not {what}: its header {_HEADER} is missing or damaged ({error})") from None
     if not isinstance(header, dict) or header.get("kind") != kind:
         raise InvalidFile(f"{path} holds a {header.get('kind') if isinstance(header, dict) else 'list'}, not a {kind}")
@@ -86,9 +162,7 @@ def load(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tu
         raise InvalidFile(
             f"{path} has format version {header.get('version')}; this release reads version {_VERSION}. Upgrade tightrope."
         )
-    if header.pop(_NAMES, list(arrays)) != list(arrays):
-        raise InvalidFile(f"{path} is not {what}: it does not hold the arrays it was written with; it is damaged")
-    return header, arrays
+    return header
 
 
 def read_arrays(path: str | os.PathLike[str], what: str = "a NumPy .npz file", *, mapped: bool = False) -> dict[str, Any]:
@@ -174,13 +248,18 @@ def _in_memory(source: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
     return flat.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
+def _content(file: BinaryIO, entry: zipfile.ZipInfo) -> int:
+    """Where the content of a member begins."""
+    file.seek(entry.header_offset)
+    head = file.read(30)
+    if len(head) < 30 or head[:4] != b"PK\x03\x04":
+        raise ValueError(f"{entry.filename} has no local header at byte {entry.header_offset}")
+    return int(entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30])))
+
+
 def _mapped(path: str | os.PathLike[str], entry: zipfile.ZipInfo) -> Any:
     with Path(path).open("rb") as file:
-        file.seek(entry.header_offset)
-        head = file.read(30)
-        if len(head) < 30 or head[:4] != b"PK\x03\x04":
-            raise ValueError(f"{entry.filename} has no local header at byte {entry.header_offset}")
-        begin = entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+        begin = _content(file, entry)
         buffer = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     content = buffer[begin : begin + entry.file_size]
     check = 0
