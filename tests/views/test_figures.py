@@ -101,7 +101,8 @@ def test_numbers_in_cells_can_be_read():
 
     for share in np.linspace(0.0, 1.0, 101):
         for colours in (style.diverging(), mpl.colormaps["cividis"]):
-            light, dark = sorted((luminance(colours(share)[:3]), luminance(figures._readable(colours(share)))), reverse=True)
+            cell = mpl.colors.to_hex(colours(share))
+            light, dark = sorted((luminance(cell), luminance(figures._readable(cell))), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
@@ -112,6 +113,25 @@ def test_an_svg_is_well_formed_needs_nothing_and_is_the_same_each_time(panel):
     assert set(re.findall(r"https?://[^\"]+", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert panel.title in texts(svg)
     assert panel.x_label in texts(svg)
+
+
+@pytest.mark.parametrize("panel", [LINES, HEAT, NAMES], ids=["lines", "heat", "names"])
+def test_one_svg_has_the_colours_of_both_themes(panel):
+    def seen(svg):
+        return re.findall(r"#[0-9a-f]{6}\b", svg)
+
+    (light,) = figures.svg(figure(panel))
+    with style.dark():
+        (dark,) = figures.svg(figure(panel))
+    (both,) = figures.adaptive(figure(panel))
+    rules, rest = re.search(r"<style>(:root.*?)</style>", both)[1], re.sub(r"<style>:root.*?</style>", "", both)
+    for text, part in zip((light, dark), rules.split("@media(prefers-color-scheme:dark)"), strict=True):
+        colours = dict(re.findall(r"(--c\d+):(#[0-9a-f]{6})", part))
+        assert re.sub(r"var\((--c\d+)\)", lambda name, known=colours: known[name[1]], rest) == text
+    assert style.LIGHT.ink in seen(light)
+    assert style.DARK.ink in seen(dark)
+    assert style.LIGHT.ink not in seen(dark)
+    assert not [colour for colour in seen(light + dark + both) if colour.startswith(style._STAND_IN)]
 
 
 def test_the_numbers_of_a_label_are_kept_whole():

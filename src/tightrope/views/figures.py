@@ -17,7 +17,7 @@ from tightrope.experiments.figure import Heat, Lines
 from tightrope.views import style
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tightrope.experiments.figure import Figure, Panel, Series
 
@@ -29,7 +29,6 @@ _DASHES = ((0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _MARKED, _NUMBERED = 30, 13
 #: Of a colour map: even, so that zero lies between two; from 50 on Matplotlib would draw the bar as pixels.
 _SHADES = 48
-_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 #: Read by who has no DejaVu Sans, in which the layout is measured; all of these run narrower.
 _FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 
@@ -48,34 +47,36 @@ def draw(figure: Figure) -> Any:
 
 def svg(figure: Figure) -> tuple[str, ...]:
     """One SVG per panel, in the theme in force, on a transparent ground; the same figure gives the same text."""
-    settings = {"svg.fonttype": "none", "svg.hashsalt": figure.name}
-    texts = []
-    for panel in figure.panels:
-        with style.canvas(_WIDTH, _height(panel)) as canvas, style.matplotlib().rc_context(settings):
-            _draw(canvas, panel)
-            memory = io.StringIO()
-            canvas.savefig(memory, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-        texts.append(_trim(memory.getvalue()))
-    return tuple(texts)
+    return tuple(style.decide(text, [style.choose(*pair) for pair in pairs].__getitem__) for text, pairs in _drawn(figure))
 
 
 def adaptive(figure: Figure) -> tuple[str, ...]:
-    """One SVG per panel that is light on a light screen and dark on a dark one."""
-    light = svg(figure)
-    with style.dark():
-        dark = svg(figure)
-    return tuple(_both(*pair) for pair in zip(light, dark, strict=True))
+    """One SVG per panel that is light on a light screen and dark on a dark one: the screen sets the variables of its colours."""
+    return tuple(_variables(style.decide(text, lambda i: f"var(--c{i})"), pairs) for text, pairs in _drawn(figure))
 
 
-def _both(light: str, dark: str) -> str:
-    """One picture out of two that differ in colours only: each pair of colours becomes a variable that the screen decides."""
-    pairs = list(zip(_COLOUR.findall(light), _COLOUR.findall(dark), strict=True))
-    names = {pair: f"--c{i}" for i, pair in enumerate(dict.fromkeys(pairs))}
-    at = iter(pairs)
-    text = _COLOUR.sub(lambda _: f"var({names[next(at)]})", light)
-    sets = [";".join(f"{name}:{pair[i]}" for pair, name in names.items()) for i in (0, 1)]
-    rules = f"<style>:root{{{sets[0]}}}@media(prefers-color-scheme:dark){{:root{{{sets[1]}}}}}</style>"
+def _variables(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    light, dark = (";".join(f"--c{i}:{pair[side]}" for i, pair in enumerate(pairs)) for side in (0, 1))
+    rules = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
     return text.replace("<defs>", f"{rules}<defs>", 1)
+
+
+def _drawn(figure: Figure) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each panel as SVG with stand-ins for the colours that depend on the theme, and the pairs they stand for."""
+    settings = {"svg.fonttype": "none", "svg.hashsalt": figure.name}
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    for panel in figure.panels:
+        memory = io.StringIO()
+        with (
+            style.matplotlib().rc_context(settings),
+            style.undecided() as pairs,
+            style.canvas(_WIDTH, _height(panel)) as canvas,
+        ):
+            _draw(canvas, panel)
+            canvas.set_facecolor("none")
+            # Straight to the SVG: `savefig` would draw everything twice, the first time for the layout alone.
+            style.svg_canvas(canvas).print_svg(memory, metadata=nothing)
+        yield _trim(memory.getvalue()), pairs
 
 
 def _trim(text: str) -> str:
@@ -85,15 +86,13 @@ def _trim(text: str) -> str:
     text = re.sub(r"'DejaVu Sans'[^;\"]*", _FONTS, text)
     # A hundredth of a point is finer than any screen. Only in paths: the numbers of a label are not ours to cut.
     text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
-    # Matplotlib makes ids out of colours too; numbered, they are the same in both themes.
-    ids = {name: f"i{i}" for i, name in enumerate(dict.fromkeys(re.findall(r'id="([a-zA-Z]\w*[0-9a-f]{10})"', text)))}
-    text = re.sub(r'(?<=[#"])[a-zA-Z]\w*[0-9a-f]{10}(?=[")])', lambda name: ids.get(name[0], name[0]), text)
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
 def _draw(part: Any, panel: Panel) -> None:
     ax = part.add_subplot()
     style.plain_axes(ax)
+    ax.set_facecolor("none")
     if panel.title:
         ax.set_title(fill(panel.title, _LETTERS - 4))
     ax.set_xlabel(fill(panel.x_label, _LETTERS))
@@ -219,12 +218,13 @@ def _heat(part: Any, ax: Any, panel: Heat) -> None:
     z = np.ma.masked_invalid(np.asarray(panel.z, dtype=np.float64))
     most = float(np.abs(z).max()) if z.count() else 1.0
     if panel.diverging:
-        colours, norm = style.diverging(), mpl.colors.Normalize(-most or -1.0, most or 1.0)
+        colours, norm = style.diverging(_SHADES), mpl.colors.Normalize(-most or -1.0, most or 1.0)
     else:
-        colours, norm = mpl.colormaps["cividis"], mpl.colors.Normalize(*((z.min(), z.max()) if z.count() else (0.0, 1.0)))
-    colours = colours.resampled(_SHADES)
+        colours, norm = (
+            mpl.colormaps["cividis"].resampled(_SHADES),
+            mpl.colors.Normalize(*((z.min(), z.max()) if z.count() else (0.0, 1.0))),
+        )
     rows, columns = z.shape
-    ax.set_facecolor("none")
     shown = ax.pcolormesh(z, cmap=colours, norm=norm, edgecolors="face", linewidth=0.2)
     ax.spines[["left", "bottom"]].set_visible(False)
     thin = -(-columns // _NUMBERED)
@@ -238,7 +238,7 @@ def _heat(part: Any, ax: Any, panel: Heat) -> None:
         size = 9.5 if columns <= 6 else 8.5 if columns <= 9 else 7.5
         for (i, j), number in np.ndenumerate(z):
             masked = bool(np.ma.getmaskarray(z)[i, j])
-            paint = ink if masked else _readable(colours(norm(number)))
+            paint = ink if masked else _readable(mpl.colors.to_hex(colours(norm(number))))
             text = "–" if masked else f"{float(number):.2g}"
             ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", color=paint, fontsize=size)
     bar = part.colorbar(shown, ax=ax, location="bottom", shrink=0.9, aspect=32, pad=0.03)
@@ -256,7 +256,12 @@ def _rising(names: Sequence[str]) -> bool:
         return False
 
 
-def _readable(colour: Sequence[float]) -> str:
-    """Black (as good as: pure black is left out of an SVG) or white, whichever has more contrast with the colour (WCAG)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    return "#000001" if float(np.dot(linear, (0.2126, 0.7152, 0.0722))) > 0.179 else "#ffffff"
+def _readable(colour: str) -> str:
+    """Black or white, whichever has more contrast with the colour (WCAG's relative luminance)."""
+    return style.choose(*("#000000" if _luminance(each) > 0.179 else "#ffffff" for each in style.pair(colour)))
+
+
+def _luminance(colour: str) -> float:
+    parts = np.array([int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 from tightrope.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DPI = 150
 #: Okabe and Ito's colours, without the ones too pale for a line.
@@ -38,11 +39,17 @@ class Theme:
 LIGHT = Theme(ink="#1f2328", faint="#d0d7de", paper="#ffffff", plain="#7d858d", visible=(0.0, 0.82))
 DARK = Theme(ink="#e6edf3", faint="#3d444d", paper="#0d1117", plain="#8b949e", visible=(0.3, 1.0))
 _theme: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
+_pairs: ContextVar[list[tuple[str, str]] | None] = ContextVar("pairs", default=None)
+#: How a stand-in begins: a colour that nothing else has.
+_STAND_IN = "#fe00"
 
 
 def theme() -> Theme:
-    """The theme in force."""
-    return _theme.get()
+    """The theme in force; its colours are stand-ins while that is undecided."""
+    if _pairs.get() is None:
+        return _theme.get()
+    names = ("ink", "faint", "paper", "plain")
+    return Theme(**{name: choose(getattr(LIGHT, name), getattr(DARK, name)) for name in names}, visible=LIGHT.visible)
 
 
 @contextmanager
@@ -53,6 +60,41 @@ def dark() -> Iterator[None]:
         yield
     finally:
         _theme.reset(token)
+
+
+@contextmanager
+def undecided() -> Iterator[list[tuple[str, str]]]:
+    """Draw once for light and dark pages: what depends on the theme gets a stand-in, which `decide` replaces in the drawing.
+
+    Yields the pairs (light, dark), which grow as colours are asked for.
+    """
+    pairs: list[tuple[str, str]] = []
+    token = _pairs.set(pairs)
+    try:
+        yield pairs
+    finally:
+        _pairs.reset(token)
+
+
+def choose(light: str, dark: str) -> str:
+    """The colour for the theme in force; while that is undecided, the stand-in for the pair."""
+    pairs = _pairs.get()
+    if pairs is None:
+        return dark if _theme.get() is DARK else light
+    if (light, dark) not in pairs:
+        pairs.append((light, dark))
+    return f"{_STAND_IN}{pairs.index((light, dark)):02x}"
+
+
+def pair(colour: str) -> tuple[str, str]:
+    """What a colour is on a light page and on a dark one."""
+    pairs = _pairs.get()
+    return (colour, colour) if pairs is None or not colour.startswith(_STAND_IN) else pairs[int(colour[-2:], 16)]
+
+
+def decide(text: str, colour: Callable[[int], str]) -> str:
+    """A drawing with colour(i) in place of the stand-in of the i-th pair."""
+    return re.sub(rf"{_STAND_IN}([0-9a-f]{{2}})\b", lambda found: colour(int(found[1], 16)), text)
 
 
 def kappa_colour(kappa: float) -> str:
@@ -66,17 +108,26 @@ def h_colour(h: int) -> str:
 
 
 def _along(name: str, share: float) -> str:
-    low, high = theme().visible
     mpl = matplotlib()
-    return str(mpl.colors.to_hex(mpl.colormaps[name](low + (high - low) * share)))
+    spans = (LIGHT.visible, DARK.visible)
+    return choose(*(str(mpl.colors.to_hex(mpl.colormaps[name](low + (high - low) * share))) for low, high in spans))
 
 
-def diverging() -> Any:
-    """A colour map from worse (vermilion) to better (blue), with a jump at zero: the sign shows however small the number."""
+def diverging(shades: int = 256) -> Any:
+    """A colour map from worse (vermilion) to better (blue), with a jump at zero: the sign shows however small the number.
+
+    An even number of `shades` keeps zero between two of them.
+    """
+    to_hex = matplotlib().colors.to_hex
+    light, dark = ([to_hex(colour) for colour in _diverging(look.paper)(np.arange(256))] for look in (LIGHT, DARK))
+    chosen = np.linspace(0, 255, shades).round().astype(int)
+    return matplotlib().colors.ListedColormap([choose(light[i], dark[i]) for i in chosen], "worse_better")
+
+
+@cache
+def _diverging(paper: str) -> Any:
     mix = matplotlib().colors.to_rgb
-    pale = [
-        tuple(0.25 * c + 0.75 * p for c, p in zip(mix(colour), mix(theme().paper), strict=True)) for colour in (VERMILION, BLUE)
-    ]
+    pale = [tuple(0.25 * c + 0.75 * p for c, p in zip(mix(colour), mix(paper), strict=True)) for colour in (VERMILION, BLUE)]
     steps = [(0.0, VERMILION), (0.5, pale[0]), (0.5, pale[1]), (1.0, BLUE)]
     return matplotlib().colors.LinearSegmentedColormap.from_list("worse_better", steps)
 
@@ -135,6 +186,13 @@ def png(figure: Any, dpi: int = DPI) -> bytes:
     memory = io.BytesIO()
     figure.savefig(memory, format="png", dpi=dpi, metadata={"Software": None})
     return memory.getvalue()
+
+
+def svg_canvas(figure: Any) -> Any:
+    """What writes a figure as SVG."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415  (optional, and slow to load)
+
+    return FigureCanvasSVG(figure)
 
 
 def matplotlib() -> Any:
