@@ -67,4 +67,4 @@ format: $(VENV)/.ready-dev  ## let ruff tidy up
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove everything that was made
-	rm -rf $(VENV) $(BENCH) $(OUT) bench-out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(BENCH) $(OUT) report-out bench-out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
