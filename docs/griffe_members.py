@@ -33,22 +33,22 @@ def _mend(cls: Any, package: griffe.Module) -> None:
             continue
         borrowed = re.fullmatch(r"classmethod\((\w+)\.(\w+)\)", str(member.value or ""))
         if borrowed:
-            cls.set_member(name, _constructor(package[f"model.{borrowed[1]}.{borrowed[2]}"], name))
+            cls.set_member(name, _constructor(package[f"model.{borrowed[1]}.{borrowed[2]}"], member))
         elif member.docstring is None and member.lineno:
             comment = _comment(member)
             if comment:
                 member.docstring = griffe.Docstring(comment, parent=member)
 
 
-def _constructor(function: Any, name: str) -> griffe.Function:
-    """The function as a method: without its first argument, which the class supplies."""
+def _constructor(function: Any, member: Any) -> griffe.Function:
+    """The function as a method, in the place of the member: without its first argument, which the class supplies."""
     made = griffe.Function(
-        name,
+        member.name,
         parameters=griffe.Parameters(*list(function.parameters)[1:]),
         returns=function.returns,
         decorators=[],
-        lineno=function.lineno,
-        endlineno=function.endlineno,
+        lineno=member.lineno,
+        endlineno=member.endlineno,
     )
     made.labels.add("classmethod")
     text = re.sub(r"^ *cls: the class\.\n", "", function.docstring.value, flags=re.MULTILINE)
