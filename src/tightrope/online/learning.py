@@ -8,8 +8,9 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,8 @@ import scipy.sparse as sp
 
 from tightrope import progress
 from tightrope.engine import optimal
-from tightrope.errors import InvalidArgument
+from tightrope.errors import InvalidArgument, TaskFailed
+from tightrope.executors import Failed
 from tightrope.model import validate
 from tightrope.model.sampler import ModelSource, alias_table, source_of
 from tightrope.online.advance import Job, advancing
@@ -29,6 +31,7 @@ from tightrope.operators import value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tightrope.executors import Executor
     from tightrope.model.mdp import MDP
     from tightrope.model.sampler import Source
     from tightrope.model.validate import FloatArray
@@ -90,12 +93,19 @@ def learn_seeds(
     nu: Any = None,
     restart: float = 1.0,
     model: MDP | None = None,
+    executor: Executor | None = None,
     show: bool | None = None,
 ) -> Runs:
-    """`learn` with several seeds spawned from one, on all cores; as `learn`, and the number of workers changes nothing."""
+    """`learn` with several seeds spawned from one, on all cores; as `learn`, and the number of workers changes nothing.
+
+    An `executor` runs the seeds in other processes, here or elsewhere, with the same result; then Ctrl-C keeps those that
+    are done, and the others come back as they began.
+    """
     count = validate.positive_integer(seeds, "seeds")
     job = _job(source, learner, steps, state, nu, restart, model)
     starts = [_begin(job, child) for child in np.random.SeedSequence(seed).spawn(count)]
+    if executor is not None:
+        return _elsewhere(executor, job, starts, workers, show)
     # A Python simulator has a state of its own and holds the interpreter: its runs take turns.
     compiled = isinstance(job.source, ModelSource | Log)
     threads = validate.positive_integer(workers or os.cpu_count(), "workers") if compiled else 1
@@ -110,6 +120,39 @@ def learn_seeds(
         except BaseException:
             stop.set()  # or the pool would wait for the other seeds to finish before the error is seen
             raise
+
+
+def _elsewhere(executor: Executor, job: Job, starts: list[Run], workers: int | None, show: bool | None) -> Runs:
+    """Every seed as a task of its own."""
+    if workers is not None:
+        raise InvalidArgument(f"workers={workers} is for threads of this process; the executor has workers of its own")
+    if not isinstance(job.source, ModelSource | Log):
+        raise InvalidArgument(
+            "an executor needs a model or a log to learn from: a simulator has a state of its own, which stays here"
+        )
+    runs: dict[int, Run] = {}
+    task = partial(_alone, job)
+    with (
+        progress.bar("learning", job.steps * len(starts), show=show) as bar,
+        suppress(KeyboardInterrupt),
+        closing(executor.run(task, starts)) as answers,
+    ):
+        for index, answer in answers:
+            if isinstance(answer, Failed):
+                raise TaskFailed(f"seed {starts[index].seed} failed: {answer.reason}", answer.trace)
+            runs[index] = answer
+            bar.advance(job.steps)
+    return Runs(tuple(runs[i] if i in runs else _alone(job, start, stopped=True) for i, start in enumerate(starts)))
+
+
+def _alone(job: Job, start: Run, *, stopped: bool = False) -> Run:
+    """One seed as a task: in a process of its own or here, so what it began from is left as it was."""
+    own = replace(start, state=start.state.copy(), chance=start.chance.copy())
+    stop = threading.Event()
+    if stopped:
+        stop.set()
+    with progress.bar("learning", job.steps, show=False) as bar:
+        return _carry_on(job, own, stop, bar, None)
 
 
 def resume(

@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,16 @@ import scipy.sparse as sp
 
 from tightrope import kernels, progress
 from tightrope.engine.certificate import EPS
+from tightrope.errors import TaskFailed
+from tightrope.executors import Failed
 from tightrope.kernels import unsigned
 from tightrope.theory.interval import Interval
 from tightrope.theory.terms import Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from tightrope.executors import Executor
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray, IntArray
     from tightrope.theory.support import Support
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 BLOCK = 32
 #: Target states that are worked on before all others.
 PILOT = 64
+#: Target states of one task, where an executor spreads them over processes or machines.
+SPREAD = 256
 #: Most steps between two looks at what is left to do.
 STRIDE = 16
 
@@ -43,12 +49,15 @@ class Effort:
         threads: how many cores to use (None: all this process may use); the result does not depend on it.
         memory: bytes for the reach probabilities; more target states than fit are worked on in batches.
         max_seconds: give up after this long, with wider intervals.
+        executor: where batches of target states are worked on (None: here). All executors give the same intervals, which may
+            differ from those made here within `rtol`, because here a batch learns from those before it.
     """
 
     rtol: float = 1e-3
     threads: int | None = None
     memory: int = 2**29
     max_seconds: float | None = None
+    executor: Executor | None = None
 
     @property
     def workers(self) -> int:
@@ -105,13 +114,14 @@ def all_terms(reduced: Reduced, effort: Effort, excess: Callable[[Terms], float]
     order = np.argsort(-promise, kind="stable")
     order = order[promise[order] > 1.0]
     size = max(BLOCK, int(effort.memory // (16 * len(reduced.mu))))
+    size = size if effort.executor is None else min(size, SPREAD)
     # The most promising targets go first and alone: what they guarantee lets most of the others be dropped early.
     cuts = [0, *range(min(PILOT, size), len(order), size), len(order)]
     batches = [order[i:j] for i, j in itertools.pairwise(cuts) if i < j]
     deadline = np.inf if effort.max_seconds is None else time.monotonic() + effort.max_seconds
     found, finished = _flat(reduced, Interval(1.0, 1.0)), True
     with ThreadPoolExecutor(effort.workers) as pool, progress.bar("concentrability", len(order)) as bar:
-        for batch in batches:
+        for batch in batches if effort.executor is None else batches[:1]:
             tail = Interval(1.0, float(promise[batch[0]]))
             if tail.upper <= _floor(found, 1):
                 break
@@ -120,7 +130,54 @@ def all_terms(reduced: Reduced, effort: Effort, excess: Callable[[Terms], float]
             else:  # what is left is known by its promise only
                 part = _flat(reduced, tail)
             found = _combined(found, part)
+        if effort.executor is not None and finished:
+            rest = [(batch, Interval(1.0, float(promise[batch[0]]))) for batch in batches[1:]]
+            rest = [(batch, tail) for batch, tail in rest if tail.upper > _floor(found, 1)]
+            alone = partial(_alone, reduced, found, effort.max_seconds, 1.0 / len(batches), excess)
+            found, finished = _spread(reduced, effort.executor, alone, rest, found, deadline, bar)
+        elif effort.executor is not None and len(batches) > 1:
+            found = _combined(found, _flat(reduced, Interval(1.0, float(promise[batches[1][0]]))))
     return _rounded(found, reduced.width), finished
+
+
+def _spread(
+    reduced: Reduced,
+    executor: Executor,
+    alone: Callable[[tuple[IntArray, Interval]], tuple[Terms, bool]],
+    batches: Sequence[tuple[IntArray, Interval]],
+    found: Terms,
+    deadline: float,
+    bar: progress.Bar,
+) -> tuple[Terms, bool]:
+    """The terms of all batches, and of those found before; a batch without an answer in time is known by its promise only."""
+    left = dict(enumerate(batches))
+    finished = True
+    with suppress(KeyboardInterrupt), closing(executor.run(alone, batches)) as answers:
+        for index, answer in answers:
+            targets, _ = left.pop(index)
+            if isinstance(answer, Failed):
+                raise TaskFailed(f"the concentrability of {len(targets)} target states failed: {answer.reason}", answer.trace)
+            found, finished = _combined(found, answer[0]), finished and answer[1]
+            bar.advance(len(targets))
+            if time.monotonic() >= deadline:
+                break
+    for _, tail in left.values():
+        found = _combined(found, _flat(reduced, tail))
+    return found, finished and not left
+
+
+def _alone(
+    reduced: Reduced,
+    others: Terms,
+    seconds: float | None,
+    share: float,
+    excess: Callable[[Terms], float],
+    batch: tuple[IntArray, Interval],
+) -> tuple[Terms, bool]:
+    """One batch in a process of its own, with one thread."""
+    deadline = np.inf if seconds is None else time.monotonic() + seconds
+    with ThreadPoolExecutor(1) as pool, progress.bar("", None, show=False) as bar:
+        return _batch(reduced, *batch, others, pool, deadline, share, excess, bar)
 
 
 def _batch(

@@ -19,6 +19,7 @@ from tightrope.theory.interval import Interval
 from tightrope.theory.series import AllPolicies, OnePolicy
 
 if TYPE_CHECKING:
+    from tightrope.executors import Executor
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
@@ -37,6 +38,7 @@ def concentrability(
     threads: int | None = None,
     memory: int = 2**29,
     max_seconds: float | None = None,
+    executor: Executor | None = None,
 ) -> Concentrability:
     """The coefficients of μ and ν, each computed when first asked for, to the relative width `rtol`.
 
@@ -50,6 +52,7 @@ def concentrability(
         threads: cores to use (None: all); results do not depend on it.
         memory: bytes for the blocks of reach probabilities.
         max_seconds: stop each computation after this long, with wider intervals and `complete` false.
+        executor: processes or machines that share the work on c(i), such as `cluster.dask.Dask(address)`; None: threads here.
     """
     S = mdp.n_states
     m = mdp.start if mu is None else validate.distribution(mu, S, "mu")
@@ -62,7 +65,7 @@ def concentrability(
     seconds = None if max_seconds is None else validate.real(max_seconds, "max_seconds")
     if pi_star is not None:
         _refuse_suboptimal(mdp, pi_star)
-    return Concentrability(mdp, m, n, pi_star, Effort(width, workers, size, seconds))
+    return Concentrability(mdp, m, n, pi_star, Effort(width, workers, size, seconds, executor))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

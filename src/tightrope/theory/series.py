@@ -42,7 +42,7 @@ class Growing:
         narrow = min(rtol, self._rtol)
         if self.found is None or (asked(self.found).relative_width > narrow and self.complete):
             wanted = [(each, narrow) for each in (asked, *also)] + [(each, self._rtol) for each in self._always]
-            self.found, finished = self._compute(lambda found: _excess(found, wanted))
+            self.found, finished = self._compute(partial(_excess, wanted))
             self.complete = finished and all(each(self.found).relative_width <= width for each, width in wanted)
         return self.found
 
@@ -83,7 +83,7 @@ class AllPolicies:
         """Σ_m (m+1) γ^m c(m+k)."""
         if _meets(self.support, self.gamma, k):
             return INFINITE
-        found: Terms = self.growing.until(lambda terms: terms.double(k))
+        found: Terms = self.growing.until(partial(Terms.double, k=k))
         return found.double(k)
 
     def double_from(self, k: int) -> Interval:
@@ -162,7 +162,7 @@ def _meets(support: Support, gamma: float, k: int) -> bool:
     return support.meets_from(k) if gamma > 0.0 else support.meets_at(k)
 
 
-def _excess(found: Any, wanted: list[tuple[Asked, float]]) -> float:
+def _excess(wanted: list[tuple[Asked, float]], found: Any) -> float:
     """How many times too wide the widest interval is, but for rounding, which no further term removes."""
     floor = (found.terms if isinstance(found, Flow) else found).rounding
     return 0.0 if floor == math.inf else max((asked(found).relative_width - floor) / width for asked, width in wanted)
