@@ -84,10 +84,11 @@ def test_the_number_of_steps_that_does_better_is_taken() -> None:
     assert rows[0][-1] == "20"
 
 
-def test_the_advice_names_the_better_algorithm() -> None:
+def test_the_advice_names_where_kappa_psdp_did_better() -> None:
     advice = EXPERIMENT.analyse(records(2.0, -2.0)).advice
-    assert "κ-API when v is known; κ-PSDP when v is learnt" in advice
+    assert "κ-PSDP did better on sparse with v learnt." in advice
     assert "κ = 1" in advice
+    assert "did better" not in EXPERIMENT.analyse(records(2.0, 2.0)).advice
 
 
 def test_too_few_records_decide_nothing() -> None:

@@ -105,6 +105,10 @@ class _Mode:
         """κ-PSDP minus κ-API [models, κ < 1]; with κ = 1 both are the same algorithm."""
         return (self.psdp - self.api)[:, :-1]
 
+    def of(self, family: str) -> FloatArray:
+        """The differences on one class of models."""
+        return self.differences[np.array(self.families) == family]
+
     @property
     def gap(self) -> Estimate:
         """The mean difference over κ < 1."""
@@ -117,14 +121,14 @@ def analyse(records: Sequence[Record]) -> Analysis:
     found = {values: _mode(chosen(alike, values=values)) for values in (EXACT, LEARNT)}
     modes = {values: mode for values, mode in found.items() if mode is not None}
     enough = bool(modes) and min(len(mode.api) for mode in modes.values()) >= ENOUGH
-    answer = _answer([mode.gap for mode in modes.values()]) if enough else Answer.OPEN
-    every = np.concatenate([mode.differences.mean(axis=1) for mode in modes.values()] or [np.empty(0)])
+    overall = mean_interval(np.concatenate([mode.differences.mean(axis=1) for mode in modes.values()] or [np.empty(0)]))
+    classes = _classes(modes)
     return Analysis(
         Verdict(
-            answer,
-            _sentence(modes) if enough else f"{len(records)} records are too few to tell κ-PSDP from κ-API.",
+            _answer(classes, overall) if enough else Answer.OPEN,
+            _sentence(modes, classes) if enough else f"{len(records)} records are too few to tell κ-PSDP from κ-API.",
             "loss of κ-PSDP minus loss of κ-API, in % of what acting at random loses, mean over κ < 1",
-            *mean_interval(every),
+            *overall,
         ),
         (_losses(modes), _space(modes)) if modes else (),
         (_table(modes),) if modes else (),
@@ -157,24 +161,34 @@ def _mode(records: Sequence[Record]) -> _Mode | None:
     return _Mode(kappas, families, columns("api", api), columns("psdp", psdp), api, psdp, columns("kept", psdp))
 
 
-def _answer(gaps: Sequence[Estimate]) -> Answer:
-    """Whether κ-PSDP loses less: with v known and with v learnt, with neither, or it depends."""
-    better, worse = [gap.high < 0.0 for gap in gaps], [gap.low > 0.0 for gap in gaps]
-    if all(better):
+def _classes(modes: Mapping[str, _Mode]) -> dict[tuple[str, str], Estimate]:
+    """The mean difference over κ < 1 for each class of models, with intervals that hold together."""
+    keys = [(values, family) for values, mode in modes.items() for family in dict.fromkeys(mode.families)]
+    confidence = 1.0 - 0.05 / max(len(keys), 1)
+    return {(values, family): mean_interval(modes[values].of(family).mean(axis=1), confidence) for values, family in keys}
+
+
+def _answer(classes: Mapping[tuple[str, str], Estimate], overall: Estimate) -> Answer:
+    """Whether κ-PSDP loses less: it depends if it does on some classes and loses more on others; else the mean decides."""
+    if any(gap.high < 0.0 for gap in classes.values()) and any(gap.low > 0.0 for gap in classes.values()):
+        return Answer.MIXED
+    if overall.high < 0.0:
         return Answer.YES
-    if all(worse):
-        return Answer.NO
-    return Answer.MIXED if any(better) or any(worse) else Answer.OPEN
+    return Answer.NO if overall.low > 0.0 else Answer.OPEN
 
 
-def _sentence(modes: Mapping[str, _Mode]) -> str:
+def _sentence(modes: Mapping[str, _Mode], classes: Mapping[tuple[str, str], Estimate]) -> str:
     parts = [f"with v {values} κ-PSDP loses {_points(mode.gap)}" for values, mode in modes.items()]
+    less = ", ".join(f"{family} (v {values})" for (values, family), gap in classes.items() if gap.high < 0.0)
+    more = ", ".join(f"{family} (v {values})" for (values, family), gap in classes.items() if gap.low > 0.0)
+    where = [f"{word} on {names}" for word, names in (("less", less), ("more", more)) if names]
+    by_class = f" By class it loses {', and '.join(where)}." if where else ""
     mode = list(modes.values())[-1]
     stored = mode.kept.mean(axis=0)
     return (
-        f"At equal samples and the same κ < 1, {'; '.join(parts)} (points are % of what acting at random loses). κ-PSDP stores "
-        f"{stored[0]:.0f} policies at κ = {mode.kappas[0]:g} and {stored[-2]:.0f} at κ = {mode.kappas[-2]:g}, κ-API one; "
-        "with κ = 1 both are the same algorithm."
+        f"At equal samples and the same κ < 1, {'; '.join(parts)} (points are % of what acting at random loses).{by_class} "
+        f"κ-PSDP stores {stored[0]:.0f} policies at κ = {mode.kappas[0]:g} and {stored[-2]:.0f} at κ = {mode.kappas[-2]:g}, "
+        "κ-API one; with κ = 1 both are the same algorithm."
     )
 
 
@@ -199,11 +213,11 @@ def _losses(modes: Mapping[str, _Mode]) -> Figure:
         panels.append(Lines(f"v {values}", "κ", "loss, % of acting at random", lines, ticks=ticks))
         for family in dict.fromkeys(mode.families):
             names.append(f"{family}, v {values}")
-            means.append(tuple(mode.differences[np.array(mode.families) == family].mean(axis=0).tolist()))
+            means.append(tuple((-mode.of(family).mean(axis=0)).tolist()))
         differences = zip(mode.kappas, mode.differences.mean(axis=0), strict=False)
         seen.append(f"With v {values}: {', '.join(f'{d:+.2g} points at kappa = {k:g}' for k, d in differences)}.")
-    label = "κ-PSDP minus κ-API, points: negative is κ-PSDP's"
-    panels.append(Heat("Who loses less", "κ", "", ticks[:-1], tuple(names), tuple(means), label, diverging=True))
+    label = "points that κ-PSDP loses less (negative: more)"
+    panels.append(Heat("What κ-PSDP gains", "κ", "", ticks[:-1], tuple(names), tuple(means), label, diverging=True))
     caption = f"Loss after {TOTAL} samples of every pair in all, whatever κ: mean over models with its 95 % interval."
     says = "Mean loss of both algorithms against kappa; then a map of their difference by class of models and kappa."
     return Figure("api-psdp-loss", caption, f"{says} {' '.join(seen)}", tuple(panels))
@@ -256,9 +270,9 @@ def _advice(modes: Mapping[str, _Mode]) -> str:
     losses = sum(np.minimum(mode.api, mode.psdp).mean(axis=0) for mode in modes.values())
     best = mode.kappas[int(np.argmin(losses))]
     prefer = "κ = 1, where the two are one algorithm" if best == 1.0 else f"κ = {best:g}"
-    picks = {values: "κ-PSDP" if mode.gap.high < 0.0 else "κ-API" for values, mode in modes.items()}
-    pick = "; ".join(f"{name} when v is {values}" for values, name in picks.items())
-    return f"With a fixed number of samples in all take {prefer}; at a smaller κ take {pick} (κ-API stores one policy only)."
+    better = [f"{family} with v {values}" for (values, family), gap in _classes(modes).items() if gap.high < 0.0]
+    pick = f"; κ-PSDP did better on {', '.join(better)}" if better else ""
+    return f"With a fixed number of samples in all take {prefer}; at a smaller κ κ-API is simpler and stores one policy{pick}."
 
 
 EXPERIMENT = Experiment(

@@ -5,167 +5,32 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope import theory
-from tightrope.approximate import KappaAPI, KappaPSDP, SampledModel, WorstCase, run
-from tightrope.experiments.experiment import (
-    Analysis,
-    Answer,
-    Experiment,
-    Outcome,
-    Table,
-    Verdict,
-    chosen,
-    commonest,
-    generator,
-    short,
-)
-from tightrope.experiments.families import FAMILIES, GAMMA, draw, uniform
+from tightrope.experiments.bounds_runs import ADVISED, ALGORITHMS, GRIDS, ROUNDING, SHOWN, WORST, one, seeds, settings
+from tightrope.experiments.experiment import Analysis, Answer, Experiment, Table, Verdict, chosen, commonest, generator
+from tightrope.experiments.families import FAMILIES
 from tightrope.experiments.figure import Figure, Lines, Series, band, spaced
 from tightrope.experiments.statistics import best_of, mean_interval, proportion_interval
-from tightrope.model.policy import Policy
-from tightrope.operators import kappa_greedy, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tightrope.approximate import Run
-    from tightrope.experiments.experiment import Record, Setting
+    from tightrope.experiments.experiment import Record
     from tightrope.experiments.statistics import Estimate
-    from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
-GRIDS = {"coarse": (0.0, 0.8, 1.0), "fine": (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)}
-ALGORITHMS: dict[str, type[KappaAPI | KappaPSDP]] = {"kappa-API": KappaAPI, "kappa-PSDP": KappaPSDP}
-BOUNDS = {"kappa-API": theory.kappa_api_bound, "kappa-PSDP": theory.kappa_psdp_bound}
-SHOWN = {"kappa-API": "κ-API", "kappa-PSDP": "κ-PSDP"}
-#: How an oracle errs: as badly as δ allows, or because it sees few samples: as many for every κ in all, or at every step.
-WORST, IN_ALL, EACH = "worst case", "samples in all", "samples a step"
-#: Samples of every pair, in all and at every step.
-TOTAL, STEP = 60, 4
-#: A run ends when the start counts for no more than this.
-FORGOTTEN = 0.05
-#: Families whose models are not learnt exactly from one sample of every pair.
-RANDOM = ("dense", "sparse", "maze", "queue")
 #: Fewer runs than this leave the question open.
 ENOUGH = 20
-#: Rounding, relative to what the initial policy loses.
-ROUNDING = 1e-9
 #: Points of one colour in a picture.
 POINTS = 300
 
 
-def settings(quick: bool) -> list[Setting]:
-    """Every class of models with every kind of error."""
-    kinds = {WORST: tuple(FAMILIES), IN_ALL: RANDOM, EACH: RANDOM}
-    if quick:
-        kinds = {WORST: ("sparse", "deterministic", "maze", "corridor"), IN_ALL: ("sparse", "maze"), EACH: ("sparse", "maze")}
-    grid = "coarse" if quick else "fine"
-    return [
-        {"oracle": oracle, "family": family, "algorithm": algorithm, "grid": grid}
-        for oracle, families in kinds.items()
-        for family in families
-        for algorithm in ALGORITHMS
-    ]
-
-
-def seeds(quick: bool) -> int:
-    """Models of each class."""
-    return 3 if quick else 30
-
-
-def iterations(kappa: float) -> int:
-    """How many iterations the rate ξ asks for until the start counts for 5 %."""
-    return int(theory.iterations_needed(GAMMA, kappa, FORGOTTEN, 1.0))
-
-
-def one(setting: Setting, seed: int) -> Outcome:
-    """One model: loss and bound at every κ, as parts of what the initial policy loses, and the closest that they came."""
-    mdp = draw(setting["family"], seed)
-    return Outcome(_worst(mdp, setting, seed) if setting["oracle"] == WORST else _sampled(mdp, setting, seed), {})
-
-
-def _worst(mdp: MDP, setting: Setting, seed: int) -> dict[str, object]:
-    """From the worst policy of all, with an oracle that loses δ wherever ν looks least, for a δ of any size."""
-    rng = generator("bounds", {"family": setting["family"]}, seed)
-    mu = mdp.start
-    nu = 0.9 * rng.dirichlet(np.ones(mdp.n_states)) + 0.1 * uniform(mdp)
-    pi0 = kappa_greedy(mdp.reshaped(-mdp.r, mdp.gamma), np.zeros(mdp.n_states), 1.0)
-    coefficients = theory.concentrability(mdp, mu, nu, threads=1)
-    lost = value(mdp, coefficients.pi_star) - value(mdp, pi0)
-    start = float(mu @ lost)
-    delta = start * 10.0 ** rng.uniform(-4.0, -1.0)
-    judge = _Judge(setting["algorithm"], coefficients, float(lost.max()), start)
-    for kappa in GRIDS[setting["grid"]]:
-        algorithm = ALGORITHMS[setting["algorithm"]](kappa, WorstCase(delta), nu=nu, iterations=iterations(kappa))
-        judge.add(run(mdp, algorithm, pi0=pi0, mu=mu, show_progress=False), shown=True)
-    return judge.result() | {"delta": short(delta / start)}
-
-
-def _sampled(mdp: MDP, setting: Setting, seed: int) -> dict[str, object]:
-    """An oracle that learns from samples; δ(κ) for the advice comes from runs of their own."""
-    mu, kappas, name = uniform(mdp), GRIDS[setting["grid"]], setting["algorithm"]
-    pi0 = Policy.uniform(mdp)
-    coefficients = theory.concentrability(mdp, mu, mu, threads=1)
-    lost = value(mdp, coefficients.pi_star) - value(mdp, pi0)
-    start = float(mu @ lost)
-    judge = _Judge(name, coefficients, float(lost.max()), start)
-    deltas = {}
-    for kappa in kappas:
-        k = iterations(kappa)
-        samples = max(1, round(TOTAL / k)) if setting["oracle"] == IN_ALL else STEP
-        algorithm = ALGORITHMS[name](kappa, SampledModel(samples), iterations=k)
-        pilot, real = (run(mdp, algorithm, mu=mu, seed=2 * seed + half, show_progress=False) for half in (0, 1))
-        deltas[kappa] = pilot.delta
-        judge.add(pilot, shown=False)
-        judge.add(real, shown=True)
-    advice = theory.best_kappa(coefficients, deltas, bound=BOUNDS[name], V=float(lost.max()), cost=_cost, budget=1.0)
-    return judge.result() | {"advice": advice.kappa, "delta": [short(delta / start) for delta in deltas.values()]}
-
-
-def _cost(kappa: float) -> float:
-    """The part of a budget of one that an iteration takes."""
-    return 1.0 / iterations(kappa)
-
-
-class _Judge:
-    """Holds the runs of one algorithm on one model against its theorem, after every iteration."""
-
-    def __init__(self, algorithm: str, coefficients: theory.Concentrability, V: float, start: float) -> None:
-        self.bound, self.coefficients, self.V, self.start = BOUNDS[algorithm], coefficients, V, start
-        #: Loss over bound at the worst of all moments, with the library's bound and with the paper's as it is printed.
-        self.closest = self.printed = 0.0
-        self.losses: list[float] = []
-        self.bounds: list[float] = []
-
-    def add(self, found: Run, *, shown: bool) -> None:
-        """One run; those shown leave their last loss and bound."""
-        losses = found["loss"][1:]
-        guarantee = partial(self.bound, self.coefficients, found.kappa, found.delta)
-        safe = np.array([guarantee(k, V=self.V).value for k in range(1, len(losses) + 1)])
-        literal = np.array([guarantee(k, printed=True).statements[0].total.upper for k in range(1, len(losses) + 1)])
-        self.closest = max(self.closest, self._ratio(losses, safe))
-        self.printed = max(self.printed, self._ratio(losses, literal))
-        if shown:
-            self.losses.append(short(losses[-1] / self.start))
-            self.bounds.append(short(safe[-1] / self.start))
-
-    def _ratio(self, losses: FloatArray, bounds: FloatArray) -> float:
-        """The largest loss over bound, where a loss of rounding only counts as none; a loss over a bound of zero is a million."""
-        real = np.where(losses > ROUNDING * self.start, losses, 0.0)
-        return float(np.divide(real, bounds, out=np.where(real > 0.0, 1e6, 0.0), where=bounds > 0.0).max())
-
-    def result(self) -> dict[str, object]:
-        return {"loss": self.losses, "bound": self.bounds, "closest": self.closest, "printed": self.printed}
-
-
 @dataclass(frozen=True)
 class _Followed:
-    """What following best_kappa was worth to one algorithm with one kind of samples."""
+    """What following best_kappa was worth to one algorithm with one kind of oracle."""
 
     oracle: str
     algorithm: str
@@ -204,10 +69,7 @@ def analyse(records: Sequence[Record]) -> Analysis:
     alike = commonest(records, "grid")
     worst = chosen(alike, oracle=WORST)
     followed = [
-        _followed(here)
-        for oracle in (IN_ALL, EACH)
-        for name in ALGORITHMS
-        if (here := chosen(alike, oracle=oracle, algorithm=name))
+        _followed(here) for oracle in ADVISED for name in ALGORITHMS if (here := chosen(alike, oracle=oracle, algorithm=name))
     ]
     slack = {name: _slack(chosen(worst, algorithm=name)) for name in ALGORITHMS}
     return Analysis(
@@ -306,7 +168,7 @@ def _cloud(name: str, records: Sequence[Record]) -> Series:
 def _choice(followed: Sequence[_Followed]) -> Figure:
     """Loss against κ at equal samples, and the loss of following the advice."""
     panels = []
-    for oracle, title in ((IN_ALL, "The same samples in all"), (EACH, "The same samples at every step")):
+    for oracle, title in ADVISED.items():
         here = [each for each in followed if each.oracle == oracle]
         if here:
             at, ticks = spaced(here[0].kappas)
@@ -366,13 +228,15 @@ def _advice(followed: Sequence[_Followed], slack: Mapping[str, float]) -> str:
     if not followed:
         return "Too few records to say whether best_kappa's advice is good."
     good = [each for each in followed if each.good]
-    bad = "; ".join(f"{each}: {each.gap.value:.2g} points worse" for each in followed if not each.good)
-    but = f" (not for {bad})" if bad else ""
+    bad = "; ".join(
+        f"{each}: {each.gap.value:.2g} points worse than κ = {each.kappas[each.best]:g}" for each in followed if not each.good
+    )
+    but = f" ({bad})" if bad else ""
     number = max((times for times in slack.values() if math.isfinite(times)), default=math.nan)
     scale = f" Do not read a bound as a forecast: the loss may be {number:.2g} times smaller." if math.isfinite(number) else ""
     return (
-        f"Measure δ(κ) and ask theory.best_kappa: in {len(good)} of {len(followed)} comparisons at equal samples no single κ was "
-        f"shown to be better than its choice{but}.{scale}"
+        f"Measure δ(κ) and ask theory.best_kappa, but check its choice: in {len(good)} of {len(followed)} comparisons at equal "
+        f"effort no single κ was shown to be better{but}.{scale}"
     )
 
 

@@ -230,7 +230,7 @@ def _gain_map(records: Sequence[Record], modes: Sequence[str]) -> Figure:
             rows = []
             for kappa in kappas:
                 here = chosen(records, values=values, kappa=kappa)
-                rows.append(tuple((_column(here, f"{kind}_loss") - _api(here)).mean(axis=0).tolist()))
+                rows.append(tuple((_api(here) - _column(here, f"{kind}_loss")).mean(axis=0).tolist()))
             panels.append(
                 Heat(
                     f"v {values}, {KINDS[kind]}",
@@ -239,13 +239,13 @@ def _gain_map(records: Sequence[Record], modes: Sequence[str]) -> Figure:
                     tuple(f"{alpha:g}" for alpha in ALPHAS),
                     tuple(f"{kappa:g}" for kappa in kappas),
                     tuple(rows),
-                    "loss minus that of κ-API, points: negative is better",
+                    "points lost less than κ-API (negative: more)",
                     diverging=True,
                 )
             )
-            low = min((row[i], k, ALPHAS[i]) for row, k in zip(rows, kappas, strict=True) for i in range(len(ALPHAS)))
+            top = max((row[i], k, ALPHAS[i]) for row, k in zip(rows, kappas, strict=True) for i in range(len(ALPHAS)))
             seen.append(
-                f"With v {values} and {KINDS[kind]}, the best is {low[0]:+.2g} points at kappa = {low[1]:g}, alpha = {low[2]:g}."
+                f"With v {values} and {KINDS[kind]}, the best is {top[0]:+.2g} points at kappa = {top[1]:g}, alpha = {top[2]:g}."
             )
     caption = (
         f"What soft steps gain against κ-API with the same κ and the same samples: {ITERATIONS} iterations, {ORACLE} samples "
