@@ -21,7 +21,7 @@ RUNS = {
     "million_states": (["60", "60"], r"MDP\(3,600 states[\s\S]*battery  50% full: charge below \d+%, sell above \d+%"),
     "simulator": ([], r"optimal: 4\n(learned from 20,000 samples: from age [345], loses 0\.0\d\d of 5\.1\n){4}"),
     "choose_kappa": ([], r"smallest at kappa = 0\.6, inside the range[\s\S]*smallest at kappa = 1, an end point"),
-    "approximate_bound": (["."], r"κ-PSDP, κ = 0\.9 +loss +\d"),
+    "approximate_bound": ([".", "--quick"], r"κ-PSDP, κ = 0\.9 +loss +\d"),
 }
 ELSEWHERE = {
     "online_tightrope": "online/test_examples.py",
