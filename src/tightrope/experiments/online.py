@@ -212,7 +212,8 @@ def _caution(runs: _Runs) -> Figure:
     ]
     caption = (
         f"The loss where one begins, from the hesitant policy with small steps {SMALL}; above one is worse than never to step on "
-        "the rope. Always moving towards the κ-greedy action means stepping on the rope before one can walk on it; the cautious target waits until it is safe."
+        "the rope. Always moving towards the κ-greedy action means stepping on the rope before one can walk on it; the cautious "
+        "target waits until it is safe."
     )
     seen = (
         f"The worst moment of any cautious run was {worst[0]:.3g} times the loss of the hesitant policy, of any run without "
@@ -307,7 +308,7 @@ def _advice(runs: _Runs) -> str:
 EXPERIMENT = Experiment(
     name="online",
     title="Learning online",
-    question="From samples alone, does Algorithm 1 reach the optimum for every κ, and sooner with κ > 0 than κ = 0 or Q-learning?",
+    question="From samples, does Algorithm 1 reach the optimum for every κ, and with κ > 0 sooner than κ = 0 or Q-learning?",
     claim="Theorem 3: with step sizes on two timescales Algorithm 1 converges to an optimal policy for every κ (section 5); "
     "how fast, the paper leaves open.",
     settings=settings,
