@@ -1,4 +1,4 @@
-"""What static analysis misses in our style: constructors made by `classmethod(function)`, and fields explained by `#:`."""
+"""What the reference needs to know of our style: `classmethod(function)` constructors, fields with a `#:`, and the * of v*."""
 # ruff: noqa: INP001  (loaded by mkdocstrings by its path)
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ def _walk(part: griffe.Object, package: griffe.Module) -> None:
     for member in list(part.members.values()):
         if member.is_alias:
             continue
+        if member.docstring is not None:
+            member.docstring.value = _starred(member.docstring.value)
         if member.is_class:
             _mend(member, package)
         if member.is_class or member.is_module:
@@ -54,6 +56,13 @@ def _constructor(function: Any, member: Any) -> griffe.Function:
     text = re.sub(r"^ *cls: the class\.\n", "", function.docstring.value, flags=re.MULTILINE)
     made.docstring = griffe.Docstring(text, parent=made, parser="google")
     return made
+
+
+def _starred(text: str) -> str:
+    """The stars of v*, π*, q* and α* as stars: Markdown would take two of them for emphasis. Code keeps its own."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"(?<=[vqπα])\*", r"\\*", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _comment(member: Any) -> str:
