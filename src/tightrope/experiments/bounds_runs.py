@@ -140,12 +140,16 @@ class _Judge:
         self.closest = max(self.closest, self._ratio(losses, safe))
         self.printed = max(self.printed, self._ratio(losses, literal))
         if shown:
-            self.losses.append(short(losses[-1] / self.start))
+            self.losses.append(short(self._real(losses)[-1] / self.start))
             self.bounds.append(short(safe[-1] / self.start))
 
+    def _real(self, losses: FloatArray) -> FloatArray:
+        """The losses, those of rounding only as none."""
+        return np.where(losses > ROUNDING * self.start, losses, 0.0)
+
     def _ratio(self, losses: FloatArray, bounds: FloatArray) -> float:
-        """The largest loss over bound, where a loss of rounding only counts as none; a loss over a bound of zero is a million."""
-        real = np.where(losses > ROUNDING * self.start, losses, 0.0)
+        """The largest loss over bound; a loss over a bound of zero counts as a million."""
+        real = self._real(losses)
         return float(np.divide(real, bounds, out=np.where(real > 0.0, 1e6, 0.0), where=bounds > 0.0).max())
 
     def result(self) -> dict[str, object]:
