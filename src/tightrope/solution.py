@@ -132,6 +132,10 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all, without pickle."""
+        archive.save(path, "solution", *self.stored())
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The header and the arrays of a saved solution."""
         pairs, found = self.policy.pairs, self.certificate
         header = {
             "status": self.status.name,
@@ -148,24 +152,20 @@ class Solution:
             "base": found.base,
             "trace": np.array(self.trace.rows, dtype=np.float64),
         }
-        archive.save(path, "solution", header, arrays if pairs.ids is None else arrays | {"ids": pairs.ids})
+        return header, arrays if pairs.ids is None else arrays | {"ids": pairs.ids}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
         """Read a saved solution."""
         header, arrays = archive.load(path, "solution")
         pairs = Pairs.checked(arrays["first"], arrays.get("ids"), header["state_names"], header["action_names"])
-        rows = tuple(
-            Row(int(n), residual, gap, relative, int(changes), int(backups), seconds)
-            for n, residual, gap, relative, changes, backups, seconds in arrays["trace"].tolist()
-        )
         low, high, scale, floor = map(float.fromhex, header["bounds"])
         base = frozen(arrays["base"])
         return cls(
             Policy.of_rows(pairs, arrays["rows"]),
             Certificate(base, low, high, scale, floor, (float(base.min()), float(base.max()))),
             Status[header["status"]],
-            Trace(rows),
+            Trace(tuple(trace_rows(arrays["trace"]))),
             header["algorithm"],
             header["model"],
             tuple(header["choices"]),
@@ -183,6 +183,14 @@ class Solution:
             f"  {self.algorithm}\n  {self.model}\n"
             f"  v* in [{smallest:.6g}, {largest:.6g}]"
         )
+
+
+def trace_rows(table: FloatArray) -> list[Row]:
+    """Rows of a trace from the numbers they were saved as."""
+    return [
+        Row(int(n), residual, gap, relative, int(changes), int(backups), seconds)
+        for n, residual, gap, relative, changes, backups, seconds in table.tolist()
+    ]
 
 
 def count(n: float) -> str:

@@ -56,6 +56,9 @@ class Backend(Protocol):
     def together(self, tally: Tally) -> Tally:
         """The counts of all processes added up, and one clock for all."""
 
+    def keep(self, now: Any, monitor: Monitor) -> None:
+        """An iteration is complete: a moment to save where the run stands."""
+
 
 class Here:
     """This machine: the model in memory, swept by threads."""
@@ -89,6 +92,9 @@ class Here:
     def together(self, tally: Tally) -> Tally:
         """This process is all."""
         return tally
+
+    def keep(self, now: Any, monitor: Monitor) -> None:
+        """What is in memory stays there."""
 
 
 HERE = Here()

@@ -117,6 +117,10 @@ class Monitor:
         watch.deadline = self.deadline
         return watch
 
+    def earlier(self, seconds: float) -> None:
+        """Count time that an earlier part of this run took; limits on time are for this part alone."""
+        self._begin -= seconds
+
     def note(self, sentence: str) -> None:
         """Remember a decision, once."""
         if sentence not in self.choices:

@@ -69,6 +69,7 @@ def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = No
     status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
     try:
         while status is None:
+            machine(monitor).keep(now, monitor)
             now = algorithm.step(mdp, now, monitor, monitor.limits.goal(now.certificate))
             status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
     except KeyboardInterrupt:

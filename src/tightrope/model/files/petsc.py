@@ -33,19 +33,26 @@ def read(path: Path, wishes: Wishes) -> Reading:
     """The model of P and g; 32- and 64-bit indices."""
     P = _matrix(path)
     S = P.shape[1]
-    if P.shape[0] % S or not P.shape[0]:
-        hint = " (this may be the cost matrix: name the file of P)" if P.shape[0] < S or P.shape[0] % S else ""
-        raise InvalidFile(f"{path} is a matrix {P.shape}; the rows of P are a multiple of its columns{hint}")
-    A = P.shape[0] // S
+    A = actions(path, P.shape[0], S)
     beside = costs_path(path)
     if not beside.is_file():
         raise InvalidFile(f"{path}: the costs are expected beside it in {beside.name}, which is not there")
-    g = _matrix(beside, values=S * A)
+    g = _matrix(beside, vector=True)
     if g.shape not in ((S, A), (S * A, 1)):
         raise InvalidFile(f"{beside} is a matrix {g.shape}; costs of {S} states and {A} actions expected")
     costs = np.asarray(g.toarray() if sp.issparse(g) else g, dtype=np.float64).reshape(-1)
     first = np.arange(0, S * A + 1, A)
     return assemble(path, NAME, wishes, gamma=None, P=P, r=costs, first=first, costs=True)
+
+
+def actions(path: Path, rows: int, n_states: int) -> int:
+    """How many actions each state has in a matrix of that shape."""
+    if rows % n_states or not rows:
+        raise InvalidFile(
+            f"{path} is a matrix {(rows, n_states)}; the rows of P are a multiple of its columns "
+            "(this may be the cost matrix: name the file of P)"
+        )
+    return rows // n_states
 
 
 def write(mdp: MDP, path: Path, labels: Mapping[str, IntArray]) -> None:
@@ -77,44 +84,73 @@ def _save(path: Path, index: str, shape: tuple[int, int], widths: Any, columns: 
         file.write(np.asarray(values).astype(">f8").tobytes())
 
 
-def _matrix(path: Path, values: int | None = None) -> Any:
-    """A matrix or vector of a file: CSR, or a dense array; `values` allows a vector of that many entries."""
-    data = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
-    index = ">i8" if len(data) >= 8 and int(data[:8].view(">i8")[0]) in (MATRIX, VECTOR) else ">i4"
-    size = int(index[2])
-    kind = int(data[:size].view(index)[0]) if len(data) >= size else -1
-    if kind == VECTOR and values is not None:
-        n, rest = _counts(path, data[size:], index, 1)
-        return _values(path, rest, n[0], size * 2).reshape(-1, 1)
-    if kind != MATRIX:
-        raise InvalidFile(f"{path}, byte 0: the class id {MATRIX} of a PETSc matrix expected; found {kind}")
-    (rows, columns, entries), rest = _counts(path, data[size:], index, 3)
-    if rows < 1 or columns < 1:
-        raise InvalidFile(f"{path}, byte {size}: a matrix {rows} x {columns} is empty")
-    if entries == -1:
-        return _values(path, rest, rows * columns, size * 4).reshape(rows, columns)
-    wanted = rows * size + entries * (size + 8)
-    if entries < 0 or len(rest) < wanted:
-        raise InvalidFile(
-            f"{path}, byte {size * 4}: {wanted} bytes expected for {rows} rows and {entries} entries; {len(rest)} there"
-        )
-    widths = rest[: rows * size].view(index).astype(np.int64)
-    if (widths < 0).any() or int(widths.sum()) != entries:
-        raise InvalidFile(f"{path}, byte {size * 4}: row lengths that sum to {entries} expected; they sum to {widths.sum()}")
-    at = rows * size
-    targets = rest[at : at + entries * size].view(index).astype(np.int64)
-    numbers = _values(path, rest[at + entries * size :], entries, 0)
-    return csr(path, numbers, targets, np.concatenate(([0], np.cumsum(widths))), columns)
+def _matrix(path: Path, *, vector: bool = False) -> Any:
+    """The whole matrix (or vector) of a file: CSR, or a dense array."""
+    part = Part(path, vector=vector)
+    return part.read(0, part.rows, 0)
 
 
-def _counts(path: Path, data: Any, index: str, count: int) -> tuple[list[int], Any]:
-    size = int(index[2]) * count
-    if len(data) < size:
-        raise InvalidFile(f"{path}, byte {index[2]}: it ends within the header")
-    return data[:size].view(index).astype(np.int64).tolist(), data[size:]
+class Part:
+    """A matrix in a file, or a vector where that is expected, of which any rows can be read."""
 
+    def __init__(self, path: Path, *, vector: bool = False) -> None:
+        self.path, self.size = path, path.stat().st_size
+        wide = self.size >= 8 and int(np.fromfile(path, ">i8", 1)[0]) in (MATRIX, VECTOR)
+        self.index = ">i8" if wide else ">i4"
+        self.unit = int(self.index[2])
+        kind = int(np.fromfile(path, self.index, 1)[0]) if self.size >= self.unit else -1
+        if kind != MATRIX and not (kind == VECTOR and vector):
+            raise InvalidFile(f"{path}, byte 0: the class id {MATRIX} of a PETSc matrix expected; found {kind}")
+        counts = 1 if kind == VECTOR else 3
+        #: Where what follows the header begins.
+        self.begin = self.unit * (1 + counts)
+        if self.size < self.begin:
+            raise InvalidFile(f"{path}, byte {self.unit}: it ends within the header")
+        self.rows, self.columns, self.entries = (*self._read(self.index, self.unit, counts).astype(np.int64).tolist(), 1, -1)[:3]
+        if kind == VECTOR:
+            self._wanted(max(self.rows, 0) * 8, f"{self.rows} values expected", self.rows)
+            return
+        if self.rows < 1 or self.columns < 1:
+            raise InvalidFile(f"{path}, byte {self.unit}: a matrix {self.rows} x {self.columns} is empty")
+        if self.entries == -1:
+            self._wanted(self.rows * self.columns * 8, f"{self.rows * self.columns} values expected", 0)
+            return
+        wanted = self.rows * self.unit + self.entries * (self.unit + 8)
+        self._wanted(wanted, f"{wanted} bytes expected for {self.rows} rows and {self.entries} entries", self.entries)
 
-def _values(path: Path, data: Any, count: int, at: int) -> Any:
-    if count < 0 or len(data) < count * 8:
-        raise InvalidFile(f"{path}, byte {at}: {count} values expected; {len(data) // 8} there")
-    return data[: count * 8].view(">f8").astype(np.float64)
+    def widths(self, begin: int, end: int) -> IntArray:
+        """How many entries the rows begin..end-1 hold."""
+        if self.entries == -1:
+            return np.full(end - begin, self.columns, dtype=np.int64)
+        found: IntArray = self._read(self.index, self.begin + begin * self.unit, end - begin).astype(np.int64)
+        total = int(found.sum())
+        if (found < 0).any() or total > self.entries or (end - begin == self.rows and total != self.entries):
+            raise InvalidFile(
+                f"{self.path}, byte {self.unit * 4}: row lengths that sum to {self.entries} expected; they sum to {total}"
+            )
+        return found
+
+    def read(self, begin: int, end: int, before: int) -> Any:
+        """The rows begin..end-1, which `before` entries come before: CSR, or a dense array where the file holds one."""
+        if self.entries == -1:
+            count = (end - begin) * self.columns
+            values = self._read(">f8", self.begin + begin * self.columns * 8, count).astype(np.float64)
+            return values.reshape(end - begin, self.columns)
+        widths = self.widths(begin, end)
+        count = int(widths.sum())
+        columns = self.begin + self.rows * self.unit
+        values = columns + self.entries * self.unit
+        targets = self._read(self.index, columns + before * self.unit, count).astype(np.int64)
+        numbers = self._read(">f8", values + before * 8, count).astype(np.float64)
+        return csr(self.path, numbers, targets, np.concatenate(([0], np.cumsum(widths))), self.columns)
+
+    def _read(self, dtype: str, at: int, count: int) -> Any:
+        found = np.fromfile(self.path, dtype, count, offset=at)
+        if len(found) != count:
+            raise InvalidFile(f"{self.path}, byte {at}: {count} numbers expected; {len(found)} there")
+        return found
+
+    def _wanted(self, size: int, what: str, entries: int) -> None:
+        """Refuse a file that is shorter than its header says before memory is asked for."""
+        if entries < 0 or self.size - self.begin < size:
+            raise InvalidFile(f"{self.path}, byte {self.begin}: {what}; {self.size - self.begin} there")
