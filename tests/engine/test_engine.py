@@ -8,7 +8,7 @@ import tightrope as tr
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
 from tightrope.engine.methods import factorise, gauss_seidel, sweep
-from tightrope.engine.workspace import Workspace
+from tightrope.engine.workspace import Aim, Workspace
 from tightrope.model import problems
 
 MODELS = {
@@ -83,9 +83,9 @@ def test_band_with_hubs_agrees_with_dense_algebra(discount):
     p = rng.dirichlet(np.ones(4), size=S)
     P = sp.csr_array((p.ravel(), columns.ravel(), np.arange(0, 4 * S + 1, 4)), shape=(S, S))
     P.sum_duplicates()
-    hubs = direct.far_columns(P)
-    assert hubs is not None
-    assert len(hubs)
+    band = direct.narrow_band(P)
+    assert band is not None
+    assert band.hubs == 3
     r = rng.normal(size=S)
     exact = np.linalg.solve(np.eye(S) - discount * P.toarray(), r)
     np.testing.assert_allclose(direct.solve_chain(P, r, discount), exact, rtol=1e-10, atol=1e-10)
@@ -94,7 +94,7 @@ def test_band_with_hubs_agrees_with_dense_algebra(discount):
 def test_scattered_chains_have_no_hubs_and_still_agree():
     mdp = problems.garnet(400, 1, 4)
     P = mdp.P
-    assert direct.far_columns(P) is None
+    assert direct.narrow_band(P) is None
     exact = np.linalg.solve(np.eye(400) - 0.9 * P.toarray(), mdp.r)
     np.testing.assert_allclose(direct.solve_chain(P, mdp.r, 0.9), exact, rtol=1e-10)
 
@@ -163,7 +163,7 @@ def test_chain_flow_is_the_transposed_system(S):
 
 
 def test_workspace_allocates_the_chain_once():
-    work = Workspace(problems.queue(50), None)
+    work = Workspace(problems.queue(50), None, Aim(1e-6, -1.0))
     work.look()
     work.extract()
     before = [a.ctypes.data for a in work._buffers()]

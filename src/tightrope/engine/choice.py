@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tightrope.engine.methods import Report
     from tightrope.engine.workspace import Workspace
 
-    Method: TypeAlias = Callable[[Workspace, float], Report]
+    Method: TypeAlias = Callable[[Workspace], Report]
 
 #: Backups of the whole model that Gauss-Seidel takes where it is the right method.
 HOPE = 30.0
@@ -54,21 +54,24 @@ class Choice:
     def next(self) -> Method:
         """The method to use now."""
         if not self.remaining:
-            return gauss_seidel if self.work.has_sinks else sweep
+            return gauss_seidel if self.work.has_sinks else factorise if self.work.band is not None else sweep
+        if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
+            return factorise
         options = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz} | self.remaining
         if factorise not in options and IMPROVEMENTS * (self.work.nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
             options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
-    def learn(self, method: Method, report: Report, gained: float, need: float) -> None:
-        """Take note of a round: what it reports, and that it multiplied the gap by `gained`; `need` is left to do."""
+    def learn(self, method: Method, report: Report, gained: float) -> None:
+        """Take note of a round: what it reports, and that it multiplied the gap by `gained` (0: there was none before)."""
         self.rounds[method] = self.rounds.get(method, 0) + 1
         self.spent[method] = self.spent.get(method, 0.0) + report.cost + self.work.nnz
         for other in self.remaining:
             self.remaining[other] *= FORGIVENESS
         by_gap = np.inf
-        if gained < 1.0:
-            by_gap = np.log(max(need, EPS)) / np.log(max(gained, EPS)) * (report.cost + self.work.nnz)
+        if 0.0 < gained < 1.0:
+            need = max(self.work.goal / self.work.gap, EPS)
+            by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + self.work.nnz)
         if method is sweep and gained < 0.9:
             self.remaining[method] = report.remaining
         elif method is gauss_seidel and gained < 0.9:

@@ -1,16 +1,18 @@
 """v = r + γ P v by factorisation, and what that would cost.
 
-Many chains are a narrow band but for a few columns everybody jumps to (a new machine, an empty queue, the order-up-to level).
-Those hubs are split off: with P = B + C, C the hub columns, v = x + Y v(hubs) where (I - γB) x = r and (I - γB) Y = γC, and the
-values of the hubs follow from a small dense system.
+Many chains are a narrow band but for a few columns everybody jumps to (a new machine, an empty queue, the order-up-to level):
+the hubs, which `kernels.band` splits off.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+
+from tightrope import kernels
+from tightrope.kernels import unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,56 +29,43 @@ HUBS = 40
 ORDERED = 200_000
 
 
+class Band(NamedTuple):
+    """A chain's narrow band: which columns are hubs [S] (-1: none, else its number), how many, and how far the rest reaches."""
+
+    number: IntArray
+    hubs: int
+    below: int
+    above: int
+
+    @property
+    def cost(self) -> float:
+        """About how many multiplications a factorisation takes, for each state."""
+        return 20.0 + 2.0 * (self.below + 1) * (self.above + 1) + 6.0 * (self.hubs + 2) * (self.below + self.above + 1)
+
+
 def solve_chain(P: sp.csr_array, r: FloatArray, gamma: float) -> FloatArray:
-    """The value of a chain by factorisation, with one step of refinement."""
-    hubs = far_columns(P)
-    solver = _sparse(P, gamma) if hubs is None else _band_and_hubs(P, gamma, hubs)
+    """The value of a chain by factorisation."""
+    band = narrow_band(P)
+    if band is not None:
+        v = np.empty_like(r)
+        kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, *band, v)
+        return v
+    solver = _sparse(P, gamma)
     v = solver(r)
-    v += solver(r + gamma * (P @ v) - v)
+    v += solver(r + gamma * (P @ v) - v)  # one step of refinement
     return v
 
 
-def far_columns(P: sp.csr_array) -> IntArray | None:
-    """The columns reached from outside the narrow band around the diagonal; None when they are too many to be hubs."""
-    rows = np.repeat(np.arange(P.shape[0], dtype=np.int32), np.diff(P.indptr))
-    is_hub = np.zeros(P.shape[1], dtype=bool)
-    is_hub[P.indices[np.abs(rows - P.indices) > NARROW // 2]] = True
-    hubs = np.flatnonzero(is_hub)
-    return hubs if len(hubs) <= HUBS else None
+def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
+    """The band around the diagonal that all but a few columns stay in; None when they are too many to be hubs.
 
-
-def _band_and_hubs(P: sp.csr_array, gamma: float, hubs: IntArray) -> Solver:
-    """LAPACK's band factorisation, and a dense system for the hubs."""
-    from scipy.linalg.lapack import dgbtrf, dgbtrs  # noqa: PLC0415  (loads with the first factorisation)
-
-    S, h = P.shape[0], len(hubs)
-    rows = np.repeat(np.arange(S), np.diff(P.indptr))
-    number = np.full(S, -1)
-    number[hubs] = np.arange(h)
-    hub = number[P.indices]
-    near = hub < 0
-    i, j = rows[near], P.indices[near].astype(np.int64)
-    below, above = int(max((i - j).max(initial=0), 0)), int(max((j - i).max(initial=0), 0))
-    band = np.zeros((2 * below + above + 1, S), order="F")
-    band[below + above + i - j, j] = -gamma * P.data[near]
-    band[below + above] += 1.0
-    factors, pivots, _ = dgbtrf(band, below, above, overwrite_ab=True)
-
-    def solve_band(b: FloatArray) -> FloatArray:
-        return np.asarray(dgbtrs(factors, below, above, b, pivots)[0])
-
-    if not h:
-        return solve_band
-    C = np.zeros((S, h), order="F")
-    C[rows[~near], hub[~near]] = gamma * P.data[~near]
-    Y = solve_band(C)
-    small = np.linalg.inv(np.eye(h) - Y[hubs])
-
-    def solve(b: FloatArray) -> FloatArray:
-        x = solve_band(b)
-        return x + Y @ (small @ x[hubs])
-
-    return solve
+    State s owns the rows first[s]:first[s+1], or row s alone.
+    """
+    S = P.shape[1]
+    number = np.empty(S, dtype=np.int32)
+    owns = np.arange(S + 1, dtype=np.int32) if first is None else first
+    found = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NARROW // 2, HUBS, number)
+    return Band(number, *found) if found[0] <= HUBS else None
 
 
 def _sparse(P: sp.csr_array, gamma: float) -> Solver:
@@ -90,10 +79,10 @@ def _sparse(P: sp.csr_array, gamma: float) -> Solver:
 
 def factor_cost(P: sp.csr_array) -> float:
     """About how many multiplications a factorisation takes: S b^2 for a band of width b, 10 b^3 for a planar graph of width b."""
-    S, b = P.shape[0], NARROW
-    hubs = far_columns(P)
-    if hubs is not None:
-        return float(S * (60 + b + 4 * len(hubs)))
+    S = P.shape[0]
+    band = narrow_band(P)
+    if band is not None:
+        return S * band.cost
     if S > ORDERED:
         return np.inf
     from scipy.sparse.csgraph import reverse_cuthill_mckee  # noqa: PLC0415  (rarely needed)

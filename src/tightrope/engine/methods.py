@@ -1,20 +1,19 @@
 """Three ways to bring a value function nearer the optimum, each good on models where the others are poor.
 
-Each takes the workspace after a look (u = T v and its greedy pairs known), leaves a better v behind and reports what that cost
-and what finishing would cost at this rate, in multiplications. `need` is the factor by which the gap must still shrink.
+Each takes the workspace, for all but Gauss-Seidel after a look (u = T v and its greedy pairs known), leaves a better v behind
+and reports what that cost and what finishing would cost at this rate, in multiplications.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from tightrope import kernels
 from tightrope.engine.certificate import EPS
 from tightrope.engine.direct import solve_chain
-
-if TYPE_CHECKING:
-    from tightrope.engine.workspace import Workspace
+from tightrope.engine.workspace import Cycles, Workspace
 
 #: Chain sweeps after which slow convergence is plain to see.
 TRIAL = 16
@@ -23,14 +22,18 @@ PATIENCE = 8.0
 #: Improvements that a policy takes to settle, whatever the method.
 SETTLING = 4.0
 #: Most Bellman sweeps in one round of Gauss-Seidel, and how many a fresh start spends on spreading values first.
-CYCLES, SPREAD = 40, 4
+CYCLES, SPREAD = 40, 2
 #: Whole backups after which Gauss-Seidel must gain a factor of two with every Bellman sweep to go on; twice as many where there
 #: is a sink, a quarter once values have spread.
 BUDGET = 60.0
-#: Chain sweeps between two Bellman sweeps of Gauss-Seidel.
-BETWEEN = 30
+#: Improvements in one round of sweeps of a small model.
+IN_A_ROW = 12
 #: Improvements that policy iteration takes.
 IMPROVEMENTS = 12.0
+
+
+#: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.
+AHEAD = 1 / 8
 
 
 class Report(NamedTuple):
@@ -40,57 +43,84 @@ class Report(NamedTuple):
     remaining: float
 
 
-def sweep(work: Workspace, need: float) -> Report:
+def sweep(work: Workspace) -> Report:
     """Modified policy iteration: sweeps of the greedy policy's chain until the span of the change has shrunk enough.
 
     Best where the chain mixes fast, because a constant error costs nothing.
     """
-    work.extract()
-    work.v, work.u = work.u, work.v
-    goal = work.span * max(0.5 * need, min(0.1, 0.4 / work.actions))
-    n = work.policy_sweeps(max(TRIAL, int(work.actions)), goal)
-    if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
-        more = int(np.log(goal / work.span) / np.log(work.mixing)) + 1
-        if more * work.chain_nnz <= PATIENCE * work.nnz:
-            n += work.policy_sweeps(2 * more, goal)
-    digits = -np.log(max(need, EPS))
+    share, trial = min(0.1, 0.4 / work.actions), max(TRIAL, int(work.actions))
+    improved = 1
+    if work.small:
+        improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, work.improvements)
+    else:
+        goal = max(0.5 * work.goal / work.gap, share) * work.span
+        work.extract()
+        work.take_backup()
+        n = work.policy_sweeps(trial, goal)
+        if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
+            more = int(np.log(goal / work.span) / np.log(work.mixing)) + 1
+            if more <= PATIENCE * work.actions:
+                n += work.policy_sweeps(2 * more, goal)
+    digits = -np.log(max(work.goal / work.gap, EPS))
     improvements = SETTLING + digits / np.log(10.0)
     sweeps = digits / -np.log(work.mixing) if 0.0 < work.mixing < 1.0 else np.inf
-    return Report(work.chain_nnz * (3.0 + n), work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
+    cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
+    return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
 
 
-def gauss_seidel(work: Workspace, need: float) -> Report:
-    """Bellman sweeps in place, forwards and backwards in turn, with Gauss-Seidel sweeps of the greedy chain between them.
+def gauss_seidel(work: Workspace) -> Report:
+    """Bellman sweeps in place with Gauss-Seidel sweeps of the greedy chain between them, against its drift where it has one.
 
     Best where values spread from goals: one sweep carries them along a whole path.
     """
-    goal = 0.5 * need * work.span
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
-    work.v, work.u = work.u, work.v
-    cost, change, rate = 0.0, work.largest, 1.0
-    for cycle in range(CYCLES):
-        before, settled = change, work.spread or cycle >= SPREAD + work.seams
-        if settled:
-            cost += work.chain_nnz * (3.0 + 1.5 * work.split_sweeps(BETWEEN, max(0.1 * change, 0.5 * goal)))
-        change = work.bellman_gauss_seidel()
-        cost += 1.7 * work.nnz
-        rate = change / before if settled and before > 0.0 else 1.0
-        if change <= goal or (cost > budget and rate > 0.5):
-            break
+    work.take_backup()
+    run = _cycles if work.cut else Workspace.gauss_seidel_round
+    done = run(work, 0 if work.spread else SPREAD + work.seams, budget, CYCLES)
     work.spread = True
-    if change <= goal:
+    cost = 1.7 * work.nnz * done.bellman + work.chain_nnz * (3.0 * (done.bellman - 1) + 1.5 * done.chain)
+    if done.change <= done.goal:
         return Report(cost, work.nnz)
-    cycles = np.log(goal / change) / np.log(rate) if goal > 0.0 and rate < 1.0 else np.inf
-    return Report(cost, cycles * (1.7 * work.nnz + 1.5 * BETWEEN * work.chain_nnz))
+    cycles = np.log(done.goal / done.change) / np.log(done.rate) if done.goal > 0.0 and done.rate < 1.0 else np.inf
+    return Report(cost, cycles * cost / done.bellman)
 
 
-def factorise(work: Workspace, need: float) -> Report:  # noqa: ARG001  (one signature for all methods)
+def _cycles(work: Workspace, spreading: int, budget: float, most: int) -> Cycles:
+    """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
+    rounds = kernels.rounds
+    cycles, swept, patience, sweeps = 0, 0, rounds.FIRST, 0
+    change, chain_change, rate = np.inf, np.inf, 1.0
+    whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
+    while True:
+        before, change = change, work.bellman_gauss_seidel()
+        cycles += 1
+        size = max(float(work.v.max()), -float(work.v.min()))
+        goal = 0.9 * work.aim.gap(size) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
+        if cycles > spreading + 1:
+            rate = change / before
+            patience = rounds.chain_patience(patience, sweeps, chain_change, change)
+        if change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+            return Cycles(cycles, swept, change, goal, rate)
+        target = max(rounds.DEPTH * change, 0.5 * goal)
+        sweeps, chain_change = work.split_sweeps(1 if cycles <= spreading else patience, target)
+        swept += sweeps
+
+
+def factorise(work: Workspace) -> Report:
     """Policy iteration: the greedy policy's chain solved exactly.
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    work.extract()
-    work.v = solve_chain(*work.chain(), work.gamma)
-    work.factorised += 1
-    cost = work.factor_cost()
-    return Report(cost, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))
+    before, cost = work.factorised, work.factor_cost()
+    ahead = int(AHEAD * cost / work.nnz)
+    if work.band is not None and work.small:
+        work.factor_round(ahead, work.improvements)
+    else:
+        work.extract()
+        work.v, work.looked = solve_chain(*work.chain(), work.gamma), False
+        for _ in range(ahead if work.band is not None else 0):
+            work.look()
+            work.take_backup()
+        work.factorised += 1
+    done = work.factorised - before
+    return Report(done * cost + (done - 1) * work.nnz, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))

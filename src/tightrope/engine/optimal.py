@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.choice import NAMES, Choice
+from tightrope.engine.methods import IN_A_ROW, gauss_seidel
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.workspace import Workspace
+from tightrope.engine.workspace import Aim, Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
+    from tightrope.engine.choice import Method
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
@@ -33,27 +37,35 @@ class Optimum:
 def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None) -> Optimum:
     """An optimal policy with a certified relative gap of tol (0: as small as floats allow); a monitor brings its own limits."""
     watch = monitor or Monitor(Limits(tol))
-    work = Workspace(mdp, v0, watch.threads)
+    limits = watch.limits
+    work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads)
+    work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
     status: Status | None = None
-    method, report, before = None, None, 0.0
+    method: Method | None = None
+    report, before = None, np.inf
+    if v0 is None and choice.next() is gauss_seidel:  # it needs no look to begin with
+        method, watch.ahead = gauss_seidel, 1
+        watch.note(NAMES[method])
+        report = method(work)
     try:
         while True:
-            work.look()
+            if not work.looked:
+                work.look()
             watch.backups += work.take_backups()
             found = certify(mdp, work.u, work.low, work.high)
             status = watch.record(found, work.rows, work.largest)
             if status is not None:
                 break
             if found.off_centre:
-                work.v, method = found.value, None
+                work.v, work.looked, method = found.value, False, None
                 continue
-            need = max(watch.limits.goal(found), 2.0 * found.floor) / found.gap
+            work.aim_at(found)
             if method is not None and report is not None:
-                choice.learn(method, report, found.gap / before, need)
+                choice.learn(method, report, found.gap / before)
             method, before = choice.next(), found.gap
             watch.note(NAMES[method])
-            report = method(work, need)
+            report = method(work)
     except KeyboardInterrupt:
         if watch.best is None:
             raise

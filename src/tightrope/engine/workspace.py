@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import factor_cost
+from tightrope.engine.direct import factor_cost, narrow_band
 from tightrope.engine.sweep import Sweeper, extremes
 from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
+    from tightrope.engine.certificate import Certificate
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
 #: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
 BLOCKS = 8
-#: A chain that moves one way this much more often than the other has a direction.
-DRIFT = 0.3
+#: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
+SMALL = 500_000
+
+
+class Aim(NamedTuple):
+    """The gap between the bounds on v* that a solve is after: tol times the value scale, or atol unless that is negative."""
+
+    tol: float
+    atol: float
+    #: What rounding allows, as far as it is known yet.
+    floor: float = 0.0
+
+    def gap(self, scale: float) -> float:
+        """The gap to reach where values are of this size."""
+        return max(self.tol * scale if self.atol < 0.0 else self.atol, self.floor)
+
+
+class Cycles(NamedTuple):
+    """What Gauss-Seidel came to: Bellman and chain sweeps, the last change, the one aimed at, the factor of the last cycle."""
+
+    bellman: int
+    chain: int
+    change: float
+    goal: float
+    rate: float
 
 
 class Workspace:
     """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
 
-    def __init__(self, mdp: MDP, v0: FloatArray | None, threads: int | None = None) -> None:
+    def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None) -> None:
         P, S = mdp.P, mdp.n_states
         self.S, self.gamma = S, mdp.gamma
         self.nnz = P.nnz
         self.actions = mdp.n_pairs / S
-        self._P, self._room = P, mdp.chain_room
+        self._P, self._L, self._room = P, mdp.n_pairs, mdp.chain_room
         #: Whether some state cannot be left: values then most likely spread from there.
         self.has_sinks = mdp.has_sinks
+        #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
+        self.band = None if self.has_sinks else narrow_band(P, mdp.first)
         self._sweeper = Sweeper(mdp, threads)
-        large = P.nnz >= 2 * team.WORTH_IT
-        self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if large else [(0, S)]
+        self.aim = aim
+        self.small = P.nnz < SMALL
+        #: Whether sweeps are cut into blocks, or a round is one call.
+        self.cut = P.nnz >= 2 * team.WORTH_IT
+        self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if self.cut else [(0, S)]
         #: Seams between blocks, each of which values cross once a sweep.
         self.seams = len(self._blocks) - 1
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
@@ -43,10 +72,16 @@ class Workspace:
         self.u = np.empty(S)
         self.rows = np.empty(S, dtype=mdp.first.dtype)
         self.low = self.high = 0.0
+        #: Whether u = T v, with its greedy pairs and range, is known.
+        self.looked = False
+        #: The gap to reach and the gap there is, as last certified.
+        self.goal, self.gap = 0.0, np.inf
+        #: How often a round may improve the policy.
+        self.improvements = 1
         #: By how much a sweep of the chain shrinks the span, as last seen.
         self.mixing = 1.0
         self.backups = 0
-        self._backwards = self._turn = True
+        self.backwards, self.turn = True, False
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: How many chains were factorised.
@@ -72,13 +107,47 @@ class Workspace:
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
         self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
-        self.backups += len(self._P.indptr) - 1
+        self.backups += self._L
+        self.looked = True
+
+    def aim_at(self, found: Certificate) -> None:
+        """Take note of what is proved by now, and so of what rounding allows."""
+        self.aim = self.aim._replace(floor=2.0 * found.floor)
+        self.goal, self.gap = self.aim.gap(found.scale), found.gap
+
+    def take_backup(self) -> None:
+        """v = u where u = T v is known."""
+        if self.looked:
+            self.v, self.u, self.looked = self.u, self.v, False
+
+    def gauss_seidel_round(self, spreading: int, budget: float, most: int) -> Cycles:
+        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models."""
+        arguments = (*self._sweeper.model, self.v, unsigned(self.rows), *self._buffers(), *self.aim)
+        found = kernels.rounds.gauss_seidel_round(*arguments, spreading, self.backwards, budget, most)
+        done = Cycles(*found[:5])
+        self.backwards = found[5]
+        self.backups += done.bellman * self._L + done.chain * self.S
+        return done
+
+    def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
+        """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models, after a look."""
+        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), self.low, self.high, *self.aim)
+        n, swept, self.low, self.high, self.mixing = kernels.rounds.sweep_round(*arguments, share, trial, patience, most)
+        self.backups += n * self._L + swept * self.S
+        return n, swept
+
+    def factor_round(self, ahead: int, most: int) -> None:
+        """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
+        assert self.band is not None  # noqa: S101  (the method asks before)
+        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), self.low, self.high, *self.aim)
+        n, self.low, self.high = kernels.rounds.factor_round(*arguments, *self.band, ahead, most)
+        self.backups += n * ((1 + ahead) * self._L + self.S)
+        self.factorised += n
 
     def bellman_gauss_seidel(self) -> float:
-        """One Bellman sweep of v in place, turning where the chain has no drift; returns the largest change. u is scratch."""
-        arguments = (*self._sweeper.model, self.v, unsigned(self.rows))
-        self.backups += len(self._P.indptr) - 1
-        return self._in_place(kernels.gauss_seidel, arguments)
+        """One Bellman sweep of v in place; returns the largest change. u is scratch."""
+        self.backups += self._L
+        return self._in_place(kernels.gauss_seidel, (*self._sweeper.model, self.v, unsigned(self.rows)))
 
     def extract(self) -> None:
         """Copy the greedy policy's rows together."""
@@ -99,36 +168,28 @@ class Workspace:
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
 
-    def split_sweeps(self, most: int, target: float) -> int:
-        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many. u is scratch."""
+    def split_sweeps(self, most: int, target: float) -> tuple[int, float]:
+        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many and the last change. u is scratch."""
         chain = self._buffers()
         drift = kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
-        # A state is best swept after those it moves to: against the drift where there is one, to and fro where there is none.
-        self._turn = abs(drift) < DRIFT
-        self._backwards = self._backwards if self._turn else bool(drift > 0.0)
-        if len(self._blocks) == 1:
-            n = int(kernels.split_sweeps(*chain, self.v, most, target, self._backwards, self._turn))
-            self._backwards ^= self._turn and bool(n % 2)
-        else:
-            n, change = 0, np.inf
-            while n < most and change > target:
-                change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
-                n += 1
+        self.backwards, self.turn = kernels.rounds.direction(drift, self.backwards)
+        n, change = 0, np.inf
+        while n < most and change > target:
+            change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
+            self.backwards ^= self.turn
+            n += 1
         self.backups += n * self.S
-        return n
+        return n, change
 
     def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> float:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before; returns the largest change."""
-        others = self.v
-        if len(self._blocks) > 1:
-            self.u[:] = self.v
-            others = self.u
-        arguments = (*arguments, self._backwards, others)
-        self._backwards ^= self._turn
-        return max(team.each(kernel, arguments, self._blocks, self._sweeper.threads))
+        self.u[:] = self.v
+        return max(team.each(kernel, (*arguments, self.backwards, self.u), self._blocks, self._sweeper.threads))
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
+        if self.band is not None:
+            return self.S * self.band.cost
         if self._factor_cost is None:
             self.extract()
             self._factor_cost = factor_cost(self.chain()[0])

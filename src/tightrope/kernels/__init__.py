@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 #: Modules of compiled loops, loaded at first use.
-_MODULES = ("serial", "team", "sampling", "online", "approximate", "theory")
+_MODULES = ("serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
 
 
 def __getattr__(name: str) -> Any:

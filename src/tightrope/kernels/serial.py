@@ -193,9 +193,9 @@ def split_gauss_seidel(indptr, indices, data, r, v, backwards, others, lo, hi):
 
 @njit(cache=True, nogil=True)
 def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn):
-    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; returns how many.
+    """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
-    `turn` makes them go to and fro.
+    Returns how many there were and the largest change of the last one.
     """
     n = 0
     change = np.inf
@@ -203,7 +203,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn):
         change = split_gauss_seidel(indptr, indices, data, r, v, backwards, v, 0, len(r))
         backwards = backwards ^ turn
         n += 1
-    return n
+    return n, change
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,146 @@
+"""Whole rounds of a method in one call, for models so small that going back to Python after every sweep would cost more than it.
+
+A round ends when the bounds on v* are as close as asked: tol times the value scale, or atol where that is not negative, and
+never below `floor`, what rounding allows. It improves the policy at least once: whoever calls has seen that this is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tightrope.kernels import band
+from tightrope.kernels.serial import backup, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps
+
+#: A chain that moves one way this much more often than the other has a direction.
+DRIFT = 0.3
+#: By how much the sweeps of a chain shrink its change before the policy is looked at again.
+DEPTH = 0.1
+#: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
+FEWEST, MOST, FIRST = 4, 64, 8
+
+
+@njit(cache=True, nogil=True)
+def chain_patience(patience, sweeps, change, bellman_change):
+    """How many sweeps of a chain to allow, after `sweeps` that ended with `change` and a Bellman sweep that changed more or less.
+
+    A Bellman sweep that finds much to improve says that the policy was not worth so many, one that finds nothing that it was.
+    """
+    if bellman_change > 4.0 * change:
+        return max(patience // 2, FEWEST)
+    return min(2 * patience, MOST) if sweeps >= patience else patience
+
+
+@njit(cache=True, nogil=True)
+def direction(drift, backwards):
+    """Which way to sweep, and whether to turn: a state is best swept after those it moves to, to and fro without a drift."""
+    turn = abs(drift) < DRIFT
+    return (not backwards if turn else drift > 0.0), turn
+
+
+@njit(cache=True, nogil=True)
+def span_goal(u, low, high, gamma, tol, atol, floor):
+    """The span of T v - v at which the bounds around u = T v are close enough, low <= u - v <= high being its range."""
+    least, largest = np.inf, -np.inf
+    for s in range(len(u)):
+        least = min(least, u[s])
+        largest = max(largest, u[s])
+    reach = gamma / (1.0 - gamma)
+    centre = 0.5 * reach * (low + high)
+    scale = max(abs(least + centre), abs(largest + centre))
+    return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
+
+
+@njit(cache=True, nogil=True)
+def gauss_seidel_round(
+    indptr, indices, data, r, first, gamma, v, rows, to_indptr, to_indices, to_data, to_r,
+    tol, atol, floor, spreading, backwards, budget, most,
+):  # fmt: skip
+    """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them.
+
+    The first `spreading` cycles sweep the chain only once. Returns Bellman sweeps, chain sweeps, the last change, the one that
+    was aimed at, the factor of the last cycle, and which way to go next.
+    """
+    cycles, swept, patience, sweeps = 0, 0, FIRST, 0
+    change = chain_change = goal = np.inf
+    rate = 1.0
+    whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
+    while True:
+        before = change
+        change = gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, v, 0, len(v))
+        cycles += 1
+        size = 0.0
+        for s in range(len(v)):
+            size = max(size, abs(v[s]))
+        # After a sweep that changed nothing by more than this the residual is at most gamma times as large.
+        goal = 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)
+        if cycles > spreading + 1:
+            rate = change / before
+            patience = chain_patience(patience, sweeps, chain_change, change)
+        if change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+            return cycles, swept, change, goal, rate, backwards
+        drift = extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r)
+        backwards, turn = direction(drift, backwards)
+        allowed = 1 if cycles <= spreading else patience
+        target = max(DEPTH * change, 0.5 * goal)
+        sweeps, chain_change = split_sweeps(to_indptr, to_indices, to_data, to_r, v, allowed, target, backwards, turn)
+        swept += sweeps
+        backwards ^= turn and sweeps % 2 == 1
+
+
+@njit(cache=True, nogil=True)
+def sweep_round(
+    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
+    low, high, tol, atol, floor, share, trial, patience, most,
+):  # fmt: skip
+    """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
+
+    A chain is swept until the span of its change is `share` of what it was, `trial` times or, where that will do, until it has
+    cost `patience` whole sweeps. u = T v at the end too. Returns the improvements, the chain sweeps, the smallest and largest
+    change, and by how much a sweep of the chain shrinks the span.
+    """
+    improvements, swept, mixing = 0, 0, 1.0
+    while True:
+        span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
+        if improvements > 0 and (span <= goal or improvements >= most):
+            return improvements, swept, low, high, mixing
+        extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r)
+        v[:] = u
+        target = max(0.5 * goal, share * span)
+        n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, trial, target)
+        mixing = min(((high - low) / span) ** (1.0 / n), 1.0) if span > 0.0 else 1.0
+        swept += n
+        if high - low > target > 0.0 and 0.0 < mixing < 1.0:
+            more = int(np.log(target / (high - low)) / np.log(mixing)) + 1
+            if more <= patience:
+                n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
+                swept += n
+        slow = high - low > target
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+        improvements += 1
+        if slow or high - low > 0.9 * span:
+            return improvements, swept, low, high, mixing
+
+
+@njit(cache=True, nogil=True)
+def factor_round(
+    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
+    low, high, tol, atol, floor, number, hubs, below, above, ahead, most,
+):  # fmt: skip
+    """Policy iteration from a look, by elimination in a band, up to `most` improvements; ends as `sweep_round` does.
+
+    An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
+    Returns the improvements and the smallest and largest change.
+    """
+    improvements = 0
+    while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
+        extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r)
+        band.value(to_indptr, to_indices, to_data, to_r, gamma, number, hubs, below, above, v)
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+        for _ in range(ahead):
+            if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
+                break
+            v[:] = u
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+        improvements += 1
+    return improvements, low, high
