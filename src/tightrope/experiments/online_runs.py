@@ -133,14 +133,19 @@ def one(setting: Setting, seed: int) -> Outcome:
             run = learn(mdp, learner, early[0], np.random.SeedSequence(seed), state=state, show=False)
             begun = [(run := resume(run, mdp, n, show=False)).policy for n in early]
             shares = [mdp.start @ (v_star - value(mdp, pi)) / (mdp.start @ lost) for pi in begun]
-            result["start"] = [short(float(x)) for x in shares]
+            result["start"] = [_part(x) for x in shares]
             run = resume(run, mdp, setting["samples"], show=False)
         else:
             run = learn(mdp, learner, setting["samples"], np.random.SeedSequence(seed), state=state, show=False)
     kept = np.isin(run.trace["step"], at)
     largest, mean = run.trace["loss"] / lost.max(), run.trace["loss_nu"] / (run.nu @ lost)
-    result |= {"max": [short(x) for x in largest[kept]], "nu": [short(x) for x in mean[kept]], "used": run.steps}
+    result |= {"max": [_part(x) for x in largest[kept]], "nu": [_part(x) for x in mean[kept]], "used": run.steps}
     return Outcome(result, {"seconds": time.perf_counter() - begin})
+
+
+def _part(x: Any) -> float:
+    """A part of the first policy's loss in four digits; less than a millionth is nothing."""
+    return round(short(float(x)), 6)
 
 
 def _learner(setting: Setting) -> Any:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 ENOUGH = 6
 #: Of each comparison; there are two dozen of them.
 CONFIDENCE = 0.99
-#: What stands for nothing on a logarithmic axis, in %.
-FLOOR = 0.01
+#: A κ that is behind the best by less is as good, in units of what acting at random loses; and so on a logarithmic axis, in %.
+NOTHING, FLOOR = 1e-4, 0.01
 MODELS = {"sparse": "Garnets", "maze": "mazes"}
 
 
@@ -68,20 +68,22 @@ class Judged:
     losses: FloatArray
     deltas: FloatArray
     best: Best
+    #: The columns that cannot be told from the best one, itself among them.
+    rivals: set[int]
 
     @property
     def inside(self) -> bool:
         """Whether a κ strictly between 0 and 1 is better than both."""
-        return not {0, len(self.kappas) - 1} & set(self.best.rivals)
+        return not {0, len(self.kappas) - 1} & self.rivals
 
     @property
     def outside(self) -> bool:
         """Whether an end is better than every κ in between."""
-        return set(self.best.rivals) <= {0, len(self.kappas) - 1}
+        return self.rivals <= {0, len(self.kappas) - 1}
 
     def beaten(self, kappa: float) -> bool:
         """Whether some other κ is clearly better than this one."""
-        return self.kappas.index(kappa) not in self.best.rivals
+        return self.kappas.index(kappa) not in self.rivals
 
     @property
     def saved(self) -> dict[int, float]:
@@ -147,7 +149,11 @@ def _judge(records: Iterable[Record], cell: Cell) -> Judged | None:
             options = [i for i, arm in enumerate(every) if (arm.algorithm, arm.kappa) == (cell.algorithm, kappa)]
             chosen[ours, j] = min(options, key=lambda i: mean[i])
     losses, deltas = (np.take_along_axis(table, chosen, axis=1) for table in (loss, delta))
-    return Judged(cell, kappas, numbers, losses, deltas, best_of(losses, generator("trade-off", cell._asdict(), 0), CONFIDENCE))
+    best = best_of(losses, generator("trade-off", cell._asdict(), 0), CONFIDENCE)
+    behind = losses - losses[:, [best.column]]
+    # With few models a bootstrap is too sure of itself; whom Student's interval cannot tell apart stays a rival too.
+    close = {j for j, column in enumerate(behind.T) if column.mean() < NOTHING or mean_interval(column, CONFIDENCE).low <= 0.0}
+    return Judged(cell, kappas, numbers, losses, deltas, best, close.union(best.rivals))
 
 
 def _first(records: Iterable[Record]) -> dict[tuple[str, str], FloatArray]:
@@ -257,7 +263,7 @@ def _errors(judged: Sequence[Judged], first: dict[tuple[str, str], FloatArray], 
 
 
 def _rivals(found: Judged) -> str:
-    return "κ = " + ", ".join(f"{found.kappas[j]:g}" for j in found.best.rivals)
+    return "κ = " + ", ".join(f"{found.kappas[j]:g}" for j in sorted(found.rivals))
 
 
 def _where(judged: Sequence[Judged]) -> Table:
