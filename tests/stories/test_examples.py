@@ -26,6 +26,7 @@ RUNS = {
 ELSEWHERE = {
     "online_tightrope": "online/test_examples.py",
     "online_gymnasium": "online/test_examples.py",
+    "your_experiment": "test_an_experiment_of_ones_own_runs_on_all_cores_and_is_not_run_twice",
     "approximate_oracle": "test_an_oracle_of_ones_own_passes_the_check",
 }
 
@@ -43,10 +44,14 @@ def test_an_example_runs_and_says_what_it_promises(name, tmp_path, monkeypatch, 
     assert re.search(promised, said), said
 
 
-def test_an_example_runs_as_a_program():
-    command = [sys.executable, "-W", "error", str(EXAMPLES / "inventory.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "checked with NumPy alone: True" in done.stdout
+def test_an_experiment_of_ones_own_runs_on_all_cores_and_is_not_run_twice(tmp_path):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "your_experiment.py"), str(tmp_path)]
+    first, second = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
+    assert "32 records, 32 of them made now" in first
+    assert "32 records, 0 of them made now" in second
+    assert first.partition("\n")[2] == second.partition("\n")[2]
+    assert "it held: κ = 0.9 takes" in first
+    assert (tmp_path / "costs.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_oracle_of_ones_own_passes_the_check():
