@@ -46,7 +46,7 @@ def settings(quick: bool) -> list[Setting]:
 
 def seeds(quick: bool) -> int:
     """Batches of each kind."""
-    return 3 if quick else 21
+    return 2 if quick else 21
 
 
 def one(setting: Setting, seed: int) -> Outcome:
