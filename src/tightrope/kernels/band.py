@@ -26,13 +26,15 @@ def far_columns(indptr, indices, first, near, most, number):
                     return most + 1, 0, 0
                 number[j] = hubs
                 hubs += 1
-    below, above = 0, 0
+    below, above = np.int64(0), np.int64(0)
     for s in range(len(first) - 1):
         for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + 1]])):
             j = np.int64(indices[k])
             if number[j] < 0:
-                below = max(below, s - j)
-                above = max(above, j - s)
+                if s - j > below:
+                    below = s - j
+                elif j - s > above:
+                    above = j - s
     return hubs, below, above
 
 
