@@ -60,7 +60,7 @@ def settings(quick: bool) -> list[Setting]:
 
 def seeds(quick: bool) -> int:
     """Models of each class."""
-    return 3 if quick else 18
+    return 2 if quick else 18
 
 
 @dataclass(frozen=True, eq=False)
