@@ -149,6 +149,15 @@ def test_records_that_disagree_make_it_depend() -> None:
     assert "each call of the oracle is limited, κ-API: κ = 0.5" in analysis.advice
 
 
+def test_a_few_comparisons_out_of_many_decide_nothing() -> None:
+    """One at an end, three that cannot be told."""
+    told = [r for r in records(lambda kappa: 1.0 - kappa) if (r.setting["budget"], r.setting["oracle"]) == (EACH, SAMPLED)]
+    rest = [r for r in records(lambda _: 0.5) if (r.setting["budget"], r.setting["oracle"]) != (EACH, SAMPLED)]
+    verdict = EXPERIMENT.analyse([*told, *rest]).verdict
+    assert "at an end in 1 (κ = 0: 0, κ = 1: 1), and could not be told in 3" in verdict.sentence
+    assert verdict.answer is Answer.OPEN
+
+
 def test_delta_is_said_to_grow_or_to_fall_as_it_does() -> None:
     assert "clearly grew in 2 of 2 cases and fell in 0" in EXPERIMENT.analyse(records(float)).verdict.sentence
     fell = records(float, lambda kappa: 1.0 - kappa)

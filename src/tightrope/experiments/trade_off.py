@@ -163,13 +163,17 @@ def _first(records: Iterable[Record]) -> dict[tuple[str, str], FloatArray]:
 
 
 def _verdict(judged: Sequence[Judged], growth: Sequence[Estimate]) -> Verdict:
-    """YES: in between wherever the records tell; NO: at an end wherever they tell; else it depends, or they tell nothing."""
+    """YES: in between wherever the records tell; NO: at an end wherever they tell; it depends: both; open: they tell of few."""
     quantity = "what the best κ in between saves against the better end, mean over comparisons (1 = loss of acting at random)"
     if not judged:
         sentence = f"Too few models: {ENOUGH} with the same oracle and budget are needed."
         return Verdict(Answer.OPEN, sentence, quantity, math.nan, -math.inf, math.inf)
     inside, outside = sum(found.inside for found in judged), sum(found.outside for found in judged)
-    answer = {(False, False): Answer.OPEN, (True, False): Answer.YES, (False, True): Answer.NO, (True, True): Answer.MIXED}
+    answer = Answer.OPEN
+    if inside and outside:
+        answer = Answer.MIXED
+    elif 2 * (inside + outside) >= len(judged):
+        answer = Answer.YES if inside else Answer.NO
     grew, fell = sum(estimate.low > 0.0 for estimate in growth), sum(estimate.high < 0.0 for estimate in growth)
     error = ""
     if growth:
@@ -181,7 +185,7 @@ def _verdict(judged: Sequence[Judged], growth: Sequence[Estimate]) -> Verdict:
         f"{len(judged) - inside - outside}; κ = 0 was clearly beaten in {sum(found.beaten(0.0) for found in judged)}, κ = 1 in "
         f"{sum(found.beaten(1.0) for found in judged)} ({CONFIDENCE:.0%} each)."
     )
-    return Verdict(answer[inside > 0, outside > 0], sentence, quantity, *_saved(judged))
+    return Verdict(answer, sentence, quantity, *_saved(judged))
 
 
 def _saved(judged: Sequence[Judged]) -> Estimate:
