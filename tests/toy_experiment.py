@@ -23,6 +23,9 @@ def seeds(quick):
 
 def toss(setting, seed):
     """Numbers that JSON knows and those it does not; slow, or wrong, when the environment says so."""
+    if "TOY_LOG" in os.environ:
+        with open(os.environ["TOY_LOG"], "a") as log:  # noqa: PTH123
+            log.write(f"{os.getpid()} {setting['kappa']} {seed}\n")
     time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
     if os.environ.get("TOY_FAILS") == f"{setting['kappa']} {seed}":
         raise ArithmeticError("the coin stands on its edge")

@@ -6,6 +6,7 @@ import logging
 import socket
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 from tightrope import extras
@@ -37,24 +38,39 @@ class Dask:
         if not tasks:
             return
         with self._client() as client:
-            try:
-                # As a task of its own the function travels once to each worker, and is there again after one dies.
-                shared = client.submit(_itself, function, pure=False)
-                futures = client.map(answer, [shared] * len(tasks), list(tasks), pure=False)
-            except (TypeError, AttributeError) as error:
-                raise unsendable(error) from error
-            index = {future.key: i for i, future in enumerate(futures)}
-            try:
-                done = extras.distributed().as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
-                for future, found in done:
-                    if future.cancelled() or client.status != "running":
-                        raise NoWorkers(f"the Dask scheduler at {self.address} went away before all tasks were done")
-                    failed = future.status == "error"
-                    yield index[future.key], Failed(f"{type(found[1]).__name__}: {found[1]}") if failed else found
-                    future.release()
-            finally:
-                if client.status == "running":
-                    client.cancel(futures)
+            # As a task of its own the function travels once to each worker, and is there again after one dies.
+            shared = _sent(client.submit, _itself, function)
+            suspects = []
+            for index, found in self._answered(client, shared, dict(enumerate(tasks))):
+                if found is None:
+                    suspects.append(index)
+                else:
+                    yield index, found[0]
+            # Dask blames a death on all tasks that were waiting at the worker too: alone, only the guilty fail again.
+            for suspect in suspects:
+                for index, found in self._answered(client, shared, {suspect: tasks[suspect]}):
+                    yield index, found[0] if found is not None else Failed("its worker process died, again and again")
+
+    def _answered(self, client: Any, shared: Any, tasks: dict[int, Any]) -> Generator[tuple[int, tuple[Any] | None]]:
+        """The answers as they come, each in a tuple; None for a task whose workers died again and again."""
+        distributed = extras.distributed()
+        futures = _sent(client.map, answer, [shared] * len(tasks), list(tasks.values()))
+        index = {future.key: i for future, i in zip(futures, tasks, strict=True)}
+        try:
+            done = distributed.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
+            for future, found in done:
+                if future.cancelled() or client.status != "running":
+                    raise NoWorkers(f"the Dask scheduler at {self.address} went away before all tasks were done")
+                if future.status != "error":
+                    yield index[future.key], (found,)
+                elif isinstance(found[1], distributed.scheduler.KilledWorker):
+                    yield index[future.key], None
+                else:
+                    yield index[future.key], (Failed.of(found[1]),)
+                future.release()
+        finally:
+            if client.status == "running":
+                client.cancel(futures)
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
@@ -67,7 +83,7 @@ class Dask:
                     distributed.LocalCluster(
                         n_workers=self.workers or cores(),
                         threads_per_worker=1,
-                        dashboard_address=None,
+                        dashboard_address=":0",
                         silence_logs=logging.CRITICAL,
                     )
                 )
@@ -88,6 +104,13 @@ class Dask:
                     f"'dask worker {self.address} --nworkers auto --nthreads 1'."
                 ) from None
             yield client
+
+
+def _sent(submit: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return submit(*arguments, pure=False)
+    except (TypeError, AttributeError, PicklingError) as error:
+        raise unsendable(error) from error
 
 
 def _knock(distributed: Any, address: str) -> None:
