@@ -126,7 +126,7 @@ def test_what_has_no_records_is_listed_with_its_command(text):
     assert "… not yet run" in text
     assert "There are no records yet" in text
     assert "<code>tightrope experiment run other</code>" in text
-    assert "Two claims put to the test: one undecided, one not yet run." in text
+    assert "Two claims put to the test: one is undecided, one is not yet run." in text
 
 
 def test_too_few_records_are_no_verdict(tmp_path):
@@ -175,7 +175,8 @@ def test_numbers_are_written_as_one_writes_them(numbers, said):
 
 
 def test_prose_is_escaped_and_its_code_is_code():
-    assert prose("a < `b & c`") == "a &lt; <code>b &amp; c</code>"
+    assert prose("a < `b^2 & c_3`, γ^h") == "a &lt; <code>b^2 &amp; c_3</code>, γ<sup>h</sup>"
+    assert prose("R_max of best_kappa") == "R<sub>max</sub> of best_kappa"
 
 
 def test_a_report_of_nothing_is_a_page():

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from tightrope.experiments.experiment import Analysis, Experiment, Verdict
     from tightrope.experiments.records import Stored
 
-_SHORT = {Answer.YES: "held", Answer.NO: "did not hold", Answer.MIXED: "held in part", Answer.OPEN: "undecided"}
+#: How the score counts an answer, given once and given several times.
+_SHORT = {
+    Answer.YES: ("held", "held"),
+    Answer.NO: ("did not hold", "did not hold"),
+    Answer.MIXED: ("depends", "depend"),
+    Answer.OPEN: ("is undecided", "are undecided"),
+}
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
@@ -65,9 +71,9 @@ def estimate(verdict: Verdict) -> str:
 def score(found: Sequence[Chapter]) -> str:
     """How many claims held, in a sentence."""
     answers = Counter(chapter.analysis.verdict.answer for chapter in found if chapter.analysis)
-    parts = [f"{_word(n)} {_SHORT[answer]}" for answer in Answer if (n := answers[answer])]
+    parts = [f"{_word(n)} {_SHORT[answer][n > 1]}" for answer in Answer if (n := answers[answer])]
     waiting = sum(chapter.analysis is None for chapter in found)
-    parts += [f"{_word(waiting)} not yet run"] if waiting else []
+    parts += [f"{_word(waiting)} {'are' if waiting > 1 else 'is'} not yet run"] if waiting else []
     if not parts:
         return "No claim was put to the test."
     claims = "claim" if len(found) == 1 else "claims"

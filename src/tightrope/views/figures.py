@@ -134,7 +134,7 @@ def _lines(part: Any, ax: Any, panel: Lines) -> None:
     if panel.y_log:
         ax.set_yscale("log")
     floor = _floor(panel)
-    next_look = iter(cycle(zip(style.CYCLE, _MARKERS, strict=True)))
+    next_look = iter(cycle(zip(style.cycle(), _MARKERS, strict=True)))
     dodged = [series for series in panel.series if series.points and panel.ticks]
     for series in panel.series:
         shift = (dodged.index(series) - (len(dodged) - 1) / 2) * 0.5 / len(dodged) if series in dodged else 0.0
@@ -147,6 +147,8 @@ def _lines(part: Any, ax: Any, panel: Lines) -> None:
     for at, name in panel.upright:
         ax.axvline(at, color=ink, linewidth=1.2, linestyle=next(dashes), label=name or None, zorder=1.5)
     style.grid_lines(ax)
+    if panel.y_log:
+        _plain_numbers(ax)
     _ticks(ax, panel)
     handles, labels = ax.get_legend_handles_labels()
     if handles:
@@ -200,11 +202,24 @@ def _ticks(ax: Any, panel: Lines) -> None:
         ax.set_xlim(-0.5, len(panel.ticks) - 0.5)
         return
     xs = sorted({x for series in panel.series for x in series.x if x > 0})
-    if panel.x_log and 2 <= len(xs) <= 8:
+    if panel.x_log and 2 <= len(xs) <= 8 and all(x == float(f"{x:.2g}") for x in xs):
         steps = np.diff(np.log(xs))
         if steps.min() >= np.log(xs[-1] / xs[0]) / 14:
             ax.set_xticks(xs, [f"{x:g}" for x in xs])
             ax.set_xticks([], minor=True)
+
+
+def _plain_numbers(ax: Any) -> None:
+    """0.2, 0.5, 1 instead of powers of ten on a logarithmic axis, unless it spans too many of them."""
+    ticker = style.matplotlib().ticker
+    low, high = ax.get_ylim()
+    if low >= 1e-3 and high <= 1e5:
+        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:,g}"))
+    decades = np.log10(high / low)
+    if decades < 2.0:
+        ax.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if decades > 0.7 else range(1, 10)))
+        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:,g}"))
+        ax.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _texts(ax: Any, at: Sequence[int], texts: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ figcaption { color: var(--soft); font-size: .9rem; margin-top: .5rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .93rem; min-width: 100%; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; line-height: 1.3; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th.words, td.words { text-align: left; white-space: normal; min-width: 8rem; }
 tr.best td { font-weight: 650; }
@@ -37,7 +38,8 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px
 .law { background: var(--card); border-left: 4px solid var(--link); padding: .7rem 1rem; margin: 1.2rem 0;
   border-radius: 0 6px 6px 0; }
 a { color: var(--link); }
-@media (max-width: 34rem) { th, td { padding: .3rem .3rem; } th { white-space: normal; } table { font-size: .8rem; } }
+sub, sup { line-height: 0; }
+@media (max-width: 34rem) { th, td { padding: .3rem .3rem; } table { font-size: .8rem; } }
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
@@ -73,8 +74,11 @@ def _resource(name: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Text for HTML; what stands between backticks is code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    """Text for HTML: what stands between backticks is code; outside of code γ^h and R_max are set as they are in print."""
+    parts = escape(text).split("`")
+    outside = [re.sub(r"\b([^\W\d_])_(\w+)", r"\1<sub>\2</sub>", re.sub(r"\^(\w+)", r"<sup>\1</sup>", x)) for x in parts[::2]]
+    inside = [f"<code>{code}</code>" for code in parts[1::2]]
+    return "".join(x for pair in zip_longest(outside, inside, fillvalue="") for x in pair)
 
 
 def _asked(chapters: Sequence[Chapter]) -> str:
@@ -141,7 +145,7 @@ def _section(number: int, chapter: Chapter) -> str:
         parts.append(f'<p class="law">{there}. This makes them:</p>')
     else:
         verdict = analysis.verdict
-        rests = f'<br><span class="estimate">{prose(estimate(verdict))}</span>'
+        rests = f'<span class="estimate">{prose(estimate(verdict))}</span>'
         parts += [
             f'<p class="law {_BADGES[verdict.answer][0]}">{prose(verdict.sentence)}{rests}</p>',
             *(_figure(figure) for figure in analysis.figures),

@@ -107,6 +107,16 @@ def h_colour(h: int) -> str:
     return theme().plain if h == 1 else _along("plasma", 1.0 - h**-0.35)
 
 
+def cycle() -> tuple[str, ...]:
+    """The colours of what has neither kappa nor horizon, in order; lighter on a dark page, where thin lines would drown."""
+    return tuple(choose(colour.lower(), _lighter(colour)) for colour in CYCLE)
+
+
+def _lighter(colour: str) -> str:
+    mpl = matplotlib()
+    return str(mpl.colors.to_hex([0.72 * part + 0.28 for part in mpl.colors.to_rgb(colour)]))
+
+
 def _along(name: str, share: float) -> str:
     mpl = matplotlib()
     spans = (LIGHT.visible, DARK.visible)
@@ -201,6 +211,7 @@ def matplotlib() -> Any:
         import matplotlib as mpl  # noqa: PLC0415  (optional, and slow to load)
         import matplotlib.colors  # noqa: PLC0415
         import matplotlib.figure  # noqa: PLC0415
+        import matplotlib.ticker  # noqa: PLC0415
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
     return mpl
