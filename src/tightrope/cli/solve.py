@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003  (Typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,6 @@ from tightrope.cli import console
 from tightrope.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from tightrope.model.mdp import MDP
     from tightrope.planning import PolicyIteration
     from tightrope.solution import Solution
 
@@ -64,6 +64,13 @@ def solve(
         Path | None, typer.Option("--output", "-o", help="Save the whole solution (.npz) or the policy and value (.csv, .json).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Solve on the ranks of an MPI job: mpiexec -n 64 tightrope solve MODEL --cluster.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="--cluster: save the state of the run here, and go on from it if it is there.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="--cluster: how often the checkpoint is written.")] = 10.0,
 ) -> None:
     """Find the optimal policy of a model, and prove how good it is.
 
@@ -73,11 +80,17 @@ def solve(
     """
     from tightrope.model.locate import find
     from tightrope.planning import solve as run
-    from tightrope.solution import Status
 
     if output is not None:
         console.check_output(output, (".npz", ".csv", ".json"), "a solution is saved as .npz, a policy as .csv or .json")
     chosen = _algorithm(algorithm, {"kappa": kappa, "h": h, "lam": lam, "m": m})
+    if cluster:
+        limits = {"tol": tol, "max_seconds": max_seconds, "max_iterations": max_iterations}
+        _on_cluster(
+            model, chosen, {"gamma": gamma, "reward": reward, "costs": costs}, limits, (checkpoint, minutes), output, as_json
+        )
+    if checkpoint is not None:
+        raise InvalidArgument("--checkpoint is for --cluster; Ctrl-C on one machine keeps what was reached, with -o on disk")
     found = find(model, gamma, reward, costs=costs)
     with console.live(tol) as on_iteration:
         solution = run(
@@ -90,10 +103,56 @@ def solve(
         )
     if output is not None:
         _save(solution, output)
+    lower, upper = float(found.mdp.start @ solution.lower), float(found.mdp.start @ solution.upper)
     if as_json:
-        typer.echo(json.dumps(_record(found.mdp, solution, model, output), indent=2, allow_nan=False))
+        typer.echo(json.dumps(_record(found.mdp, solution, model, (lower, upper), output), indent=2, allow_nan=False))
     else:
-        _print(found.mdp, solution, found.format, found.notes, output)
+        _print(solution, found.format, found.notes, (lower, upper), output)
+    _leave(solution)
+
+
+def _on_cluster(
+    model: str,
+    chosen: PolicyIteration | None,
+    wishes: dict[str, Any],
+    limits: dict[str, Any],
+    checkpoint: tuple[Path | None, float],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """The same on every rank of an MPI job; rank 0 speaks for all."""
+    from tightrope.cluster.backend import petsc
+    from tightrope.cluster.ranks import agreeing, speaking_once, world
+    from tightrope.cluster.reading import find
+    from tightrope.planning import solve as run
+
+    with speaking_once():
+        with agreeing(world()):
+            backend = petsc(checkpoint[0], minutes=checkpoint[1])
+            found = find(model, **wishes)
+        share: Any = found.mdp
+        with console.live(limits["tol"]) if backend.leads else nullcontext() as on_iteration:
+            solution = run(share, chosen, **limits, on_iteration=on_iteration, backend=backend)
+        if output is not None and output.suffix.lower() == ".npz":
+            backend.save(solution, output)
+        few = share.whole.n_states <= FEW
+        whole = backend.gather(solution) if few or (output is not None and output.suffix.lower() != ".npz") else None
+        start = share.at_start(solution.lower), share.at_start(solution.upper)
+        if backend.leads and output is not None and whole is not None and output.suffix.lower() != ".npz":
+            _save(whole, output)
+    if backend.leads and as_json:
+        typer.echo(json.dumps(_record(share.whole, solution, model, start, output), indent=2, allow_nan=False))
+    elif backend.leads:
+        _print(whole or solution, found.format, found.notes, start, output, few=few)
+    if not backend.leads:  # mpiexec ends all ranks with the first whose exit code is not 0, before rank 0 has spoken
+        raise typer.Exit
+    _leave(solution)
+
+
+def _leave(solution: Solution) -> None:
+    """End with the exit code that says how the run ended."""
+    from tightrope.solution import Status
+
     if solution.status is Status.INTERRUPTED:
         raise typer.Exit(console.Exit.INTERRUPTED)
     raise typer.Exit(console.Exit.CONVERGED if solution.converged else console.Exit.LIMIT)
@@ -145,9 +204,9 @@ def _save(solution: Solution, path: Path) -> None:
         write_policy(path, solution.policy, solution.value)
 
 
-def _record(mdp: MDP, solution: Solution, name: str, output: Path | None) -> dict[str, Any]:
-    """The result as plain data; an infinite gap is null."""
-    lower, upper = float(mdp.start @ solution.lower), float(mdp.start @ solution.upper)
+def _record(mdp: Any, solution: Solution, name: str, start: tuple[float, float], output: Path | None) -> dict[str, Any]:
+    """The result as plain data; an infinite gap is null. `mdp` says how large the model is, `start` what its start is worth."""
+    lower, upper = start
     numbers = {
         "gap": solution.gap,
         "relative_gap": solution.relative_gap,
@@ -170,11 +229,13 @@ def _record(mdp: MDP, solution: Solution, name: str, output: Path | None) -> dic
     }
 
 
-def _print(mdp: MDP, solution: Solution, source: str, notes: tuple[str, ...], output: Path | None) -> None:
+def _print(
+    solution: Solution, source: str, notes: tuple[str, ...], start: tuple[float, float], output: Path | None, *, few: bool = True
+) -> None:
     from tightrope.solution import count
 
     rate = count(round(solution.backups / max(solution.seconds, 1e-9)))
-    lower, upper = float(mdp.start @ solution.lower), float(mdp.start @ solution.upper)
+    lower, upper = start
     rows = {
         "status": str(solution.status),
         "model": f"{source}: {solution.model}",
@@ -189,7 +250,7 @@ def _print(mdp: MDP, solution: Solution, source: str, notes: tuple[str, ...], ou
     }
     to = console.out()
     to.print(console.table(rows))
-    if mdp.n_states <= FEW:
+    if few and solution.policy.n_states <= FEW:
         to.print(_policy_table(solution))
 
 

@@ -59,10 +59,29 @@ def _end_all(kind: Any, error: Any, trace: Any) -> None:
     if getattr(error, "agreed", False):
         if ranks.rank == 0:
             sys.__excepthook__(kind, error, trace)
+            sys.stderr.flush()
+        ranks.Barrier()  # mpiexec ends all with the first that leaves: not before it is said what went wrong
         return
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
-    ranks.Abort(1)
+    if ranks.size > 1:
+        ranks.Abort(1)
+
+
+@contextmanager
+def speaking_once() -> Iterator[None]:
+    """For a command that all ranks run: an error they agreed on is left to rank 0, the others end quietly.
+
+    With exit code 0, as mpiexec ends all ranks with the first that leaves with another, before rank 0 has said why.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not getattr(error, "agreed", False):
+            _end_all(type(error), error, error.__traceback__)
+        if world().rank:
+            raise SystemExit(0) from None
+        raise
 
 
 @contextmanager
@@ -73,13 +92,15 @@ def agreeing(comm: Any) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001  (whatever it is, the others must know)
         mine = error
+    if getattr(mine, "agreed", False):  # within another such block: all ranks have it already
+        raise mine  # type: ignore[misc]
     errors = comm.allgather(None if mine is None else (type(mine) if isinstance(mine, TightropeError) else None, _text(mine)))
     failed = [rank for rank, error in enumerate(errors) if error is not None]
     if not failed:
         return
     rank = failed[0]
     kind, text = errors[rank]
-    where = f" (rank {rank} of {comm.size})" if comm.size > 1 else ""
+    where = f" (rank {rank} of {comm.size})" if any(error != errors[rank] for error in errors) else ""
     agreed = mine if kind is None and mine is not None and comm.rank == rank else (kind or TightropeError)(f"{text}{where}")
     setattr(agreed, "agreed", True)  # noqa: B010  (for whoever prints it; no error class declares it)
     raise agreed from None
