@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,14 @@ def test_the_advice_names_where_kappa_psdp_did_better() -> None:
     assert "κ-PSDP did better on sparse with v learnt." in advice
     assert "κ = 1" in advice
     assert "did better" not in EXPERIMENT.analyse(records(2.0, 2.0)).advice
+
+
+def test_classes_that_differ_make_it_depend() -> None:
+    """κ-PSDP better on one class and worse on another, though the mean is clear."""
+    worse = [replace(record, setting={**record.setting, "family": "maze"}) for record in records(-9.0, -9.0)]
+    verdict = EXPERIMENT.analyse([*records(2.0, 2.0), *worse]).verdict
+    assert verdict.answer is Answer.MIXED
+    assert "less on maze (v known), maze (v learnt), and more on sparse (v known)" in verdict.sentence
 
 
 def test_too_few_records_decide_nothing() -> None:

@@ -135,6 +135,22 @@ def test_a_step_that_only_looks_best_on_half_of_the_models_gains_nothing() -> No
     assert SAMPLES in KINDS
 
 
+def test_a_model_counts_once_however_many_records_it_has() -> None:
+    """The same gain at another κ is not new evidence: the interval stays as wide."""
+    once = records(2.0)
+    twice = [*once, *(replace(record, setting={**record.setting, "kappa": 0.9}) for record in once)]
+    one, two = EXPERIMENT.analyse(once).verdict, EXPERIMENT.analyse(twice).verdict
+    assert (two.estimate, two.low, two.high) == pytest.approx((one.estimate, one.low, one.high))
+
+
+def test_the_classes_that_gain_are_named() -> None:
+    fine = records(2.0)
+    mixed = [*fine, *(replace(record, setting={**record.setting, "family": "maze"}) for record in records(-3.0))]
+    assert "loses less on sparse" in EXPERIMENT.analyse(fine).verdict.sentence
+    # On average that step is now worse than κ-API, which is therefore chosen itself, and gains nothing anywhere.
+    assert "By class" not in EXPERIMENT.analyse(mixed).verdict.sentence
+
+
 def test_too_few_records_decide_nothing() -> None:
     assert EXPERIMENT.analyse(records(2.0, n=ENOUGH - 1)).verdict.answer is Answer.OPEN
     empty = EXPERIMENT.analyse([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from tightrope.experiments.statistics import mean_interval
 from tightrope.operators import T_kappa, value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tightrope.experiments.experiment import Record, Setting
     from tightrope.experiments.statistics import Estimate
@@ -90,8 +91,8 @@ class _Mode:
     """What was found with v known, or learnt: for both algorithms the better number of steps at each κ."""
 
     kappas: tuple[float, ...]
-    #: The class of each model.
-    families: tuple[str, ...]
+    #: The class and the seed of each model.
+    models: tuple[tuple[str, int], ...]
     #: Losses [models, κ], and which number of steps they were reached with [κ].
     api: FloatArray
     psdp: FloatArray
@@ -105,9 +106,14 @@ class _Mode:
         """κ-PSDP minus κ-API [models, κ < 1]; with κ = 1 both are the same algorithm."""
         return (self.psdp - self.api)[:, :-1]
 
+    @property
+    def families(self) -> list[str]:
+        """The classes of models."""
+        return sorted({family for family, _ in self.models})
+
     def of(self, family: str) -> FloatArray:
         """The differences on one class of models."""
-        return self.differences[np.array(self.families) == family]
+        return self.differences[[name == family for name, _ in self.models]]
 
     @property
     def gap(self) -> Estimate:
@@ -121,7 +127,7 @@ def analyse(records: Sequence[Record]) -> Analysis:
     found = {values: _mode(chosen(alike, values=values)) for values in (EXACT, LEARNT)}
     modes = {values: mode for values, mode in found.items() if mode is not None}
     enough = bool(modes) and min(len(mode.api) for mode in modes.values()) >= ENOUGH
-    overall = mean_interval(np.concatenate([mode.differences.mean(axis=1) for mode in modes.values()] or [np.empty(0)]))
+    overall = _overall(modes.values())
     classes = _classes(modes)
     return Analysis(
         Verdict(
@@ -157,13 +163,21 @@ def _mode(records: Sequence[Record]) -> _Mode | None:
     def columns(name: str, choice: tuple[str, ...]) -> FloatArray:
         return np.stack([tables[name, steps][:, i] for i, steps in enumerate(choice)], axis=1)
 
-    families = tuple(family for family, _ in models)
-    return _Mode(kappas, families, columns("api", api), columns("psdp", psdp), api, psdp, columns("kept", psdp))
+    return _Mode(kappas, tuple(models), columns("api", api), columns("psdp", psdp), api, psdp, columns("kept", psdp))
+
+
+def _overall(modes: Iterable[_Mode]) -> Estimate:
+    """The mean difference over κ < 1 and both ways to v; a model counts once."""
+    found: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for mode in modes:
+        for model, difference in zip(mode.models, mode.differences.mean(axis=1).tolist(), strict=True):
+            found[model].append(difference)
+    return mean_interval([float(np.mean(differences)) for differences in found.values()])
 
 
 def _classes(modes: Mapping[str, _Mode]) -> dict[tuple[str, str], Estimate]:
     """The mean difference over κ < 1 for each class of models, with intervals that hold together."""
-    keys = [(values, family) for values, mode in modes.items() for family in dict.fromkeys(mode.families)]
+    keys = [(values, family) for values, mode in modes.items() for family in mode.families]
     confidence = 1.0 - 0.05 / max(len(keys), 1)
     return {(values, family): mean_interval(modes[values].of(family).mean(axis=1), confidence) for values, family in keys}
 
@@ -211,7 +225,7 @@ def _losses(modes: Mapping[str, _Mode]) -> Figure:
             for label, table in (("κ-API", mode.api), ("κ-PSDP", mode.psdp))
         )
         panels.append(Lines(f"v {values}", "κ", "loss, % of acting at random", lines, ticks=ticks))
-        for family in dict.fromkeys(mode.families):
+        for family in mode.families:
             names.append(f"{family}, v {values}")
             means.append(tuple((-mode.of(family).mean(axis=0)).tolist()))
         differences = zip(mode.kappas, mode.differences.mean(axis=0), strict=False)

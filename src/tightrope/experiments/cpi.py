@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from tightrope.model.policy import mix
 from tightrope.operators import T_kappa, kappa_greedy, value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tightrope.approximate import Algorithm, Evaluator, Problem, Run
     from tightrope.experiments.experiment import Record, Setting
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
 
+#: A class of models and a seed.
+Model: TypeAlias = "tuple[str, int]"
 #: The steps tried; with no caution, α = 1 is κ-API itself, and α < κ is what Theorem 1 warns of.
 ALPHAS = (0.25, 0.5, 0.75, 1.0)
 KAPPAS = (0.0, 0.5, 0.9)
@@ -121,28 +124,30 @@ def _followed(mdp: MDP, done: Run, optimum: FloatArray) -> tuple[float, int, flo
     stake = optimum - values[0]
     falls = np.array([float((before - after).max()) for before, after in pairwise(values)]) / float(stake.max())
     loss = float(mu @ (optimum - values[-1])) / float(mu @ stake)
+    loss = loss if loss > ROUNDING else 0.0
     deepest = float(falls.max())
-    return short(100.0 * max(0.0, loss)), int((falls > ROUNDING).sum()), short(100.0 * deepest) if deepest > ROUNDING else 0.0
+    return short(100.0 * loss), int((falls > ROUNDING).sum()), short(100.0 * deepest) if deepest > ROUNDING else 0.0
 
 
 def analyse(records: Sequence[Record]) -> Analysis:
     """Do cautious steps ever make a state worse, and what do soft steps gain against κ-API at the same samples?"""
     modes = [values for values in (EXACT, LEARNT) if chosen(records, values=values)]
     worse = {(kind, values): _worsened(chosen(records, values=values), kind) for kind in KINDS for values in modes}
-    gains = {values: mean_interval(_gains(chosen(records, values=values))) for values in modes}
-    every = np.concatenate([_gains(chosen(records, values=values)) for values in modes] or [np.empty(0)])
+    gains = {values: mean_interval(list(_gains(chosen(records, values=values)).values())) for values in modes}
+    every = _gains(records)
+    classes = _by_class(every)
     enough = modes and min(len(chosen(records, values=values)) for values in modes) >= ENOUGH
     answer = _answer(worse, gains) if enough else Answer.OPEN
     return Analysis(
         Verdict(
             answer,
-            _sentence(worse, gains) if enough else f"{len(records)} records are too few to say.",
+            _sentence(worse, gains, classes) if enough else f"{len(records)} records are too few to say.",
             "loss of κ-CPI from samples with its best step minus loss of κ-API, in % of what acting at random loses",
-            *mean_interval(every),
+            *mean_interval(list(every.values())),
         ),
         (_gain_map(records, modes), _monotone(records, modes)) if modes else (),
-        (_table(records, modes),) if modes else (),
-        _advice(records, gains),
+        (_table(records, modes), _class_table(records, classes)) if modes else (),
+        _advice(records, gains, classes),
     )
 
 
@@ -176,19 +181,30 @@ def _worsened(records: Sequence[Record], kind: str) -> Estimate:
     return proportion_interval(sum(any(record.result[f"{kind}_worse"]) for record in records), len(records))
 
 
-def _gains(records: Sequence[Record]) -> FloatArray:
-    """Loss with the best step minus loss of κ-API [models]; each half of the models has its step, for each κ, from the other."""
-    parts = []
-    for kappa in _kappas(records):
-        here = chosen(records, kappa=kappa)
+def _gains(records: Sequence[Record]) -> dict[Model, float]:
+    """Loss with the best step minus loss of κ-API for each model, mean over its records.
+
+    For each κ, with v known and learnt, half of the models have the step that is best on the other half: luck does not count.
+    """
+    found: dict[Model, list[float]] = defaultdict(list)
+    for values, kappa in sorted({(record.setting["values"], record.setting["kappa"]) for record in records}):
+        here = chosen(records, values=values, kappa=kappa)
         even, odd = ([record for record in here if record.seed % 2 == half] for half in (0, 1))
         for known, fresh in ((even, odd), (odd, even)) if even and odd else ():
             step = int(_from_samples(known).mean(axis=0).argmin())
-            parts.append((_from_samples(fresh)[:, [step]] - _api(fresh))[:, 0])
-    return np.concatenate(parts) if parts else np.empty(0)
+            for record, gain in zip(fresh, (_from_samples(fresh)[:, [step]] - _api(fresh))[:, 0].tolist(), strict=True):
+                found[record.setting["family"], record.seed].append(gain)
+    return {model: float(np.mean(gains)) for model, gains in found.items()}
 
 
-def _answer(worse: dict[tuple[str, str], Estimate], gains: dict[str, Estimate]) -> Answer:
+def _by_class(gains: Mapping[Model, float]) -> dict[str, Estimate]:
+    """The mean gain on each class of models, with intervals that hold together."""
+    families = sorted({family for family, _ in gains})
+    confidence = 1.0 - 0.05 / max(len(families), 1)
+    return {name: mean_interval([gain for (family, _), gain in gains.items() if family == name], confidence) for name in families}
+
+
+def _answer(worse: Mapping[tuple[str, str], Estimate], gains: Mapping[str, Estimate]) -> Answer:
     """A state made worse although model and v are known, or a larger loss, refutes it; yes needs that no cautious step fails."""
     known = worse.get((MODEL, EXACT))
     if (known is not None and known.value > 0.0) or all(gain.low > 0.0 for gain in gains.values()):
@@ -197,7 +213,7 @@ def _answer(worse: dict[tuple[str, str], Estimate], gains: dict[str, Estimate]) 
     return Answer.YES if safe and all(gain.high < 0.0 for gain in gains.values()) else Answer.MIXED
 
 
-def _sentence(worse: dict[tuple[str, str], Estimate], gains: dict[str, Estimate]) -> str:
+def _sentence(worse: Mapping[tuple[str, str], Estimate], gains: Mapping[str, Estimate], classes: Mapping[str, Estimate]) -> str:
     parts = []
     if (MODEL, EXACT) in worse:
         known = worse[MODEL, EXACT]
@@ -206,19 +222,28 @@ def _sentence(worse: dict[tuple[str, str], Estimate], gains: dict[str, Estimate]
         parts.append(f"With the model and v known, {ever if known.value else never}.")
     others = [part.value for (kind, values), part in worse.items() if kind == SAMPLES or (kind, values) == (MODEL, LEARNT)]
     if any(others):
-        parts.append(
-            f"Where either comes from samples some step did, in {100 * min(others):.0f} to {100 * max(others):.0f} % of the runs."
-        )
+        span = sorted({f"{100.0 * part:.0f}" for part in (min(others), max(others))}, key=float)
+        parts.append(f"Where either comes from samples some step did, in {' to '.join(span)} % of the runs.")
     for values, gain in gains.items():
         ends = f"[{gain.low:.2g}, {gain.high:.2g}]"
         if gain.low <= 0.0 <= gain.high:
             parts.append(f"With v {values} the best step from samples is not told from κ-API ({gain.value:+.2g} points {ends}).")
         else:
-            less = "less" if gain.value < 0.0 else "more"
+            word = "less" if gain.value < 0.0 else "more"
             parts.append(
-                f"With v {values} the best step from samples loses {abs(gain.value):.2g} points {less} than κ-API {ends}."
+                f"With v {values} the best step from samples loses {abs(gain.value):.2g} points {word} than κ-API {ends}."
             )
+    less, more = _helped(classes)
+    where = [f"{word} on {', '.join(names)}" for word, names in (("less", less), ("more", more)) if names]
+    if where:
+        parts.append(f"By class of models it loses {' and '.join(where)}.")
     return " ".join(parts)
+
+
+def _helped(classes: Mapping[str, Estimate]) -> tuple[list[str], list[str]]:
+    """The classes on which soft steps lose less than κ-API, and more."""
+    less = [family for family, gain in classes.items() if gain.high < 0.0]
+    return less, [family for family, gain in classes.items() if gain.low > 0.0]
 
 
 def _gain_map(records: Sequence[Record], modes: Sequence[str]) -> Figure:
@@ -301,15 +326,26 @@ def _table(records: Sequence[Record], modes: Sequence[str]) -> Table:
     return Table("Loss of κ-CPI with its best step against κ-API, in % of acting at random", head, tuple(rows))
 
 
-def _advice(records: Sequence[Record], gains: dict[str, Estimate]) -> str:
+def _class_table(records: Sequence[Record], classes: Mapping[str, Estimate]) -> Table:
+    """The gain by class of models."""
+    rows = [(family, f"{_api(chosen(records, family=family)).mean():.3g} %", str(gain)) for family, gain in classes.items()]
+    head = ("models", "loss of κ-API", "κ-CPI from samples minus κ-API, points")
+    return Table(
+        "The same by class, mean over κ and both ways to v; each half has the step that suits the other", head, tuple(rows)
+    )
+
+
+def _advice(records: Sequence[Record], gains: Mapping[str, Estimate], classes: Mapping[str, Estimate]) -> str:
     """One sentence for who has to choose."""
     if not gains:
         return "No records yet."
     useful = [values for values, gain in gains.items() if gain.high < 0.0]
     if not useful:
-        return "κ-API is as good and simpler: soft steps gained nothing that these records show."
+        return "These records show no gain from soft steps: κ-API is simpler."
     steps = [f"{_named(int(_from_samples(chosen(records, values=v)).mean(axis=0).argmin()))} when v is {v}" for v in useful]
-    return f"When the oracle sees few samples take soft steps rather than κ-API: {'; '.join(steps)}."
+    less, _ = _helped(classes)
+    where = f" It pays most on models such as {', '.join(less)}." if less else ""
+    return f"When the oracle sees few samples take soft steps rather than κ-API: {'; '.join(steps)}.{where}"
 
 
 EXPERIMENT = Experiment(
