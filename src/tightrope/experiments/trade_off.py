@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tightrope.experiments.experiment import Record, Setting
     from tightrope.experiments.statistics import Best
-    from tightrope.model.validate import FloatArray
+    from tightrope.model.validate import BoolArray, FloatArray
 
 #: Fewer models than this are not judged.
 ENOUGH = 6
@@ -89,9 +89,7 @@ class Judged:
     def saved(self) -> dict[int, float]:
         """By model: what the best κ in between saves against the better end; both were chosen on the other half of the models."""
         found = {}
-        for half in (0, 1):
-            ours, other = (np.array([seed % 2 == side for seed in self.seeds]) for side in (half, 1 - half))
-            mean = self.losses[other if other.any() else ours].mean(axis=0)
+        for ours, mean in _halves(self.seeds, self.losses):
             end = (0, len(mean) - 1)[int(mean[-1] < mean[0])]
             middle = 1 + int(mean[1:-1].argmin())
             for i in np.flatnonzero(ours):
@@ -142,9 +140,7 @@ def _judge(records: Iterable[Record], cell: Cell) -> Judged | None:
     loss, delta = (np.array([record.result[name] for record in here]) for name in ("loss", "delta"))
     numbers = tuple(record.seed for record in here)
     chosen = np.empty((len(here), len(kappas)), dtype=np.intp)
-    for half in (0, 1):
-        ours, other = (np.array([seed % 2 == side for seed in numbers]) for side in (half, 1 - half))
-        mean = loss[other if other.any() else ours].mean(axis=0)
+    for ours, mean in _halves(numbers, loss):
         for j, kappa in enumerate(kappas):
             options = [i for i, arm in enumerate(every) if (arm.algorithm, arm.kappa) == (cell.algorithm, kappa)]
             chosen[ours, j] = min(options, key=lambda i: mean[i])
@@ -154,6 +150,12 @@ def _judge(records: Iterable[Record], cell: Cell) -> Judged | None:
     # With few models a bootstrap is too sure of itself; whom Student's interval cannot tell apart stays a rival too.
     close = {j for j, column in enumerate(behind.T) if column.mean() < NOTHING or mean_interval(column, CONFIDENCE).low <= 0.0}
     return Judged(cell, kappas, numbers, losses, deltas, best, close.union(best.rivals))
+
+
+def _halves(numbers: Sequence[int], losses: FloatArray) -> list[tuple[BoolArray, FloatArray]]:
+    """Each half of the models (even numbers, odd numbers) with the mean losses of the other half, to choose by."""
+    even = np.array([number % 2 == 0 for number in numbers])
+    return [(ours, losses[~ours if (~ours).any() else ours].mean(axis=0)) for ours in (even, ~even) if ours.any()]
 
 
 def _first(records: Iterable[Record]) -> dict[tuple[str, str], FloatArray]:
