@@ -131,3 +131,8 @@ def commonest(records: Sequence[Record], entry: str) -> list[Record]:
     """The records that share the most frequent value of one entry of their settings."""
     counts = Counter(record.setting[entry] for record in records)
     return chosen(records, **{entry: counts.most_common(1)[0][0]}) if counts else []
+
+
+def part(x: float) -> float:
+    """A part of a whole in four digits; less than a millionth is nothing."""
+    return round(short(x), 6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.experiments.experiment import Outcome, short
+from tightrope.experiments.experiment import Outcome, part
 from tightrope.experiments.families import draw
 from tightrope.model.policy import Policy
 from tightrope.model.problems import garnet, gridworld, hesitant, tightrope
@@ -133,19 +133,14 @@ def one(setting: Setting, seed: int) -> Outcome:
             run = learn(mdp, learner, early[0], np.random.SeedSequence(seed), state=state, show=False)
             begun = [(run := resume(run, mdp, n, show=False)).policy for n in early]
             shares = [mdp.start @ (v_star - value(mdp, pi)) / (mdp.start @ lost) for pi in begun]
-            result["start"] = [_part(x) for x in shares]
+            result["start"] = [part(float(x)) for x in shares]
             run = resume(run, mdp, setting["samples"], show=False)
         else:
             run = learn(mdp, learner, setting["samples"], np.random.SeedSequence(seed), state=state, show=False)
     kept = np.isin(run.trace["step"], at)
     largest, mean = run.trace["loss"] / lost.max(), run.trace["loss_nu"] / (run.nu @ lost)
-    result |= {"max": [_part(x) for x in largest[kept]], "nu": [_part(x) for x in mean[kept]], "used": run.steps}
+    result |= {"max": [part(float(x)) for x in largest[kept]], "nu": [part(float(x)) for x in mean[kept]], "used": run.steps}
     return Outcome(result, {"seconds": time.perf_counter() - begin})
-
-
-def _part(x: Any) -> float:
-    """A part of the first policy's loss in four digits; less than a millionth is nothing."""
-    return round(short(float(x)), 6)
 
 
 def _learner(setting: Setting) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from tightrope import theory
 from tightrope.approximate import LSPI, ApproximateVI, ExactValue, KappaAPI, KappaPSDP, LSTDValue, SampledModel, run
 from tightrope.approximate.features import aggregated
-from tightrope.experiments.experiment import Outcome, short
+from tightrope.experiments.experiment import Outcome, part, short
 from tightrope.experiments.families import GAMMA, draw, uniform
 from tightrope.model.policy import Policy
 from tightrope.operators import value
@@ -40,7 +40,7 @@ CALLS = 6
 #: What may be left of the start of κ-PSDP, whose result ends with it; each is a number of iterations to choose from.
 LEFT = {"coarse": (0.1,), "fine": (0.2, 0.02)}
 #: κ-API forgets its start sooner than the rate says: these parts of the iterations that leave 2 %.
-PARTS = (1 / 8, 1 / 3)
+PARTS = (1 / 8, 0.4)
 
 
 class Arm(NamedTuple):
@@ -114,12 +114,12 @@ def one(setting: Setting, seed: int) -> Outcome:
     start = found[0].rows[0].loss
     drawn = [each.samples / _live(mdp) for each in found]
     result: dict[str, Any] = {
-        "loss": [short(each.loss / start) for each in found],
-        "delta": [short(float(np.mean(each["delta"][1:])) / start) for each in found],
+        "loss": [part(each.loss / start) for each in found],
+        "delta": [part(float(np.mean(each["delta"][1:])) / start) for each in found],
         "drawn": [short(min(drawn)), short(max(drawn))],
     }
     if setting["budget"] == EACH:
-        result["first"] = [short(each.rows[1].delta / start) for each in found]
+        result["first"] = [part(each.rows[1].delta / start) for each in found]
     return Outcome(result, {"seconds": time.perf_counter() - begin})
 
 
