@@ -155,8 +155,9 @@ class Policy:
         if self.rows is not None:
             return mdp.P[self.rows], mdp.r[self.rows]
         average = self.averaging()
-        P = sp.csr_array(average @ mdp.P)
-        P.sort_indices()  # a sparse product leaves columns in any order; the band solver reads each row's ends
+        P = average @ mdp.P
+        if sp.issparse(P):  # and not spread over ranks, where columns are in order
+            P.sort_indices()  # a sparse product leaves columns in any order; the band solver reads each row's ends
         return P, average @ mdp.r
 
     def averaging(self) -> sp.csr_array:
