@@ -98,7 +98,13 @@ def with_costs(records, seconds, iterations=1.0):
 
 @pytest.mark.parametrize(
     ("garnet", "queue", "answer"),
-    [(0.5, 0.6, Answer.YES), (2.0, 1.5, Answer.NO), (0.5, 2.0, Answer.MIXED), (2.0, 0.25, Answer.MIXED)],
+    [
+        (0.5, 0.6, Answer.YES),
+        (2.0, 1.5, Answer.NO),
+        (0.5, 2.0, Answer.MIXED),
+        (2.0, 0.25, Answer.MIXED),
+        (0.1, 1.05, Answer.MIXED),
+    ],
 )
 def test_the_verdict_follows_the_seconds(records, garnet, queue, answer):
     found = EXPERIMENT.analyse(with_costs(records, {"garnet": garnet, "queue": queue}, 0.25)).verdict

@@ -173,12 +173,14 @@ def analyse(records: Sequence[Record]) -> Analysis:
     each = {group: factor(x, 1.0 - 0.05 / len(groups)) for group, x in seconds.items()}
     pays, costly = [g for g in groups if each[g].high < 1.0], [g for g in groups if each[g].low > 1.0]
     overall = {measure: factor([x for g in groups for x in costs.ratios(g, judged, measure).values()]) for measure in MEASURES}
-    answer = _answer(overall[SECONDS], pays, costly)
+    answer = _answer(overall[SECONDS], each.values())
+    dearer = [g for g in groups if each[g].value > 1.0]
     failed = sum(not record.result["converged"] for record in records)
     sentence = (
         f"κ-PI at κ = {JUDGED:g} needs {overall[ITERATIONS]} times the iterations of policy iteration, {overall[BACKUPS]} times "
-        f"its backups and {overall[SECONDS]} times its seconds. Of {len(groups)} classes of models it is faster in {_list(pays)} "
-        f"and slower in {_list(costly)}. {_outright(costs)}" + (f" {failed} runs did not converge." if failed else "")
+        f"its backups and {overall[SECONDS]} times its seconds. Of {len(groups)} classes of models it is faster beyond doubt in "
+        f"{_list(pays)}, slower beyond doubt in {_list(costly)}, and slower on average in {_list(dearer)}. {_outright(costs)}"
+        + (f" {failed} runs did not converge." if failed else "")
     )
     if not groups or min(len(x) for x in seconds.values()) < ENOUGH:
         answer = Answer.OPEN
@@ -189,14 +191,14 @@ def analyse(records: Sequence[Record]) -> Analysis:
     return Analysis(Verdict(answer, sentence, quantity, *overall[SECONDS]), figures, tables, _advice(costs))
 
 
-def _answer(overall: Estimate, pays: Sequence[Group], costly: Sequence[Group]) -> Answer:
-    """Yes or no where all that is decided points the same way."""
-    better, worse = bool(pays) or overall.high < 1.0, bool(costly) or overall.low > 1.0
-    if better and worse:
-        return Answer.MIXED
-    if overall.low <= 1.0 <= overall.high:
-        return Answer.MIXED if better or worse else Answer.OPEN
-    return Answer.YES if better else Answer.NO
+def _answer(overall: Estimate, each: Iterable[Estimate]) -> Answer:
+    """Yes or no where all instances together decide it and no class points the other way."""
+    classes = list(each)
+    if overall.low <= 1.0 <= overall.high and all(found.low <= 1.0 <= found.high for found in classes):
+        return Answer.OPEN
+    if overall.high < 1.0 and all(found.value < 1.0 for found in classes):
+        return Answer.YES
+    return Answer.NO if overall.low > 1.0 and all(found.value > 1.0 for found in classes) else Answer.MIXED
 
 
 def _outright(costs: Costs) -> str:
@@ -224,7 +226,7 @@ def _against(costs: Costs, algorithm: str, name: str) -> Figure:
     return Figure(
         name,
         f"{SHOWN[algorithm]}: cost relative to policy iteration ({none}), geometric mean over instances with 95 % intervals. "
-        "Below the line looking ahead pays. A factorisation counts as one sweep of backups, so look at the seconds too.",
+        "Below the line looking ahead pays. A factorisation counts as one sweep of backups, so look at the (CPU) seconds too.",
         f"Cost against {letter}, a line a class of models. " + " ".join(_ends(panel) for panel in panels),
         panels,
     )
