@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= demo-out
 BENCH := .venv-bench
+CLUSTER := .venv-cluster
 
-.PHONY: demo test check bench docs format clean help
+.PHONY: demo test cluster test-cluster check bench docs format clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -39,6 +40,40 @@ $(VENV)/.browser: | $(BIN)/python
 test: $(VENV)/.ready-dev $(VENV)/.browser  ## every test, with coverage
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
 
+# PETSc and MPI are Debian's, in an environment of its own, so that `make test` stays small and quick. What one trips over:
+# - PyPI's own PETSc is a source build of 25 minutes and more; against Debian's 3.18, petsc4py 3.18 takes 3 (10 on a busy machine).
+# - petsc4py 3.18 builds with setup.py alone: setuptools < 60 (later ones hide distutils), cython < 3.1 (later ones refuse its
+#   sources), both installed before it, with `wheel`, and --no-build-isolation so that they are the ones used.
+# - PETSC_DIR must name the build with real numbers, /usr/lib/petsc; PETSC_ARCH must be empty.
+# - mpi4py from a wheel may come with another MPI than PETSc's: --no-binary builds it against Debian's.
+# - Open MPI refuses root, and more ranks than cores, unless told; ranks that wait spin, unless told, and slow the others down.
+# - Debian's PETSc numbers rows with 32 bits: past 2^31 pairs install libpetsc64-real-dev and set PETSC_DIR to it.
+PETSC_PACKAGES := libpetsc-real-dev libopenmpi-dev openmpi-bin
+PETSC_DIR ?= /usr/lib/petsc
+MPI_ENVIRONMENT := OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+	OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+$(CLUSTER)/.engines:
+	@[ -d $(PETSC_DIR)/include ] && command -v mpicc >/dev/null || { \
+		echo "installing $(PETSC_PACKAGES)"; \
+		[ "$$(id -u)" = 0 ] || { echo "this needs root: apt-get install $(PETSC_PACKAGES)"; exit 1; }; \
+		$(APT) install -y --no-install-recommends $(PETSC_PACKAGES) >/dev/null || { \
+			$(APT) update && $(APT) install -y --no-install-recommends $(PETSC_PACKAGES) >/dev/null; }; }
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip install --quiet 'setuptools<60' 'cython<3.1' wheel 'numpy>=1.26'
+	PETSC_DIR=$(PETSC_DIR) PETSC_ARCH= $(CLUSTER)/bin/python -m pip install --quiet --no-build-isolation 'petsc4py==3.18.*'
+	$(CLUSTER)/bin/python -m pip install --quiet --no-binary mpi4py 'mpi4py>=4.0'
+	touch $@
+
+$(CLUSTER)/.ready: pyproject.toml $(CLUSTER)/.engines
+	$(CLUSTER)/bin/python -m pip install --quiet -e '.[dask]' 'pytest>=8'
+	touch $@
+
+cluster: $(CLUSTER)/.ready  ## PETSc, MPI and Dask (Debian), for `mpiexec -n 4 .venv-cluster/bin/tightrope solve MODEL --cluster`
+	@$(MPI_ENVIRONMENT) mpiexec -n 2 $(CLUSTER)/bin/tightrope solve tightrope --cluster
+
+test-cluster: $(CLUSTER)/.ready  ## the tests of the cluster: mpiexec with 1, 2 and 3 ranks, Dask with worker processes
+	$(CLUSTER)/bin/python -m pytest tests/cluster $(ARGS)
+
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --upgrade pip
@@ -67,4 +102,4 @@ format: $(VENV)/.ready-dev  ## let ruff tidy up
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove everything that was made
-	rm -rf $(VENV) $(BENCH) $(OUT) report-out bench-out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(BENCH) $(CLUSTER) $(OUT) report-out bench-out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
