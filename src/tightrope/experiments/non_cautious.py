@@ -158,11 +158,13 @@ def _lost(records: Sequence[Record]) -> Figure:
         found = [(i, tally(records, search=search, target=target, scheme=name)) for i, name in enumerate(names)]
         seen = [(i, each.rate) for i, each in found if each.runs]
         line = band(label, [i for i, _ in seen], [each for _, each in seen]) if seen else Series(label, (), ())
-        series.append(Series(label, line.x, line.y, line.low, line.high, points=True))
+        # What an adversary chose is no sample of anything, so it has no interval.
+        ends = (line.low, line.high) if search == RANDOM else ((), ())
+        series.append(Series(label, line.x, line.y, *ends, points=True))
     drawn = [tally(records, search=RANDOM, target=FREE, scheme=name) for name in names]
     return Figure(
         "non-cautious-lost",
-        "Part of runs that never converge, with 95 % intervals, by scheme of steps: "
+        "Part of runs that never converge, with 95 % intervals for random models, by scheme of steps: "
         + "; ".join(f"{name}: {each.shown}" for name, each in SCHEMES.items())
         + f"; {ONE}: whole updates in the worst fair order.",
         "Random models: "
@@ -182,7 +184,8 @@ def _fell(free: Sequence[Record]) -> Figure:
         if seen:
             x = tuple(float(i) for i, _ in seen)
             line = band(search, x, [proportion_interval(each.fell, each.runs) for _, each in seen])
-            often.append(Series(search, line.x, line.y, line.low, line.high, points=True))
+            ends = (line.low, line.high) if search == RANDOM else ((), ())
+            often.append(Series(search, line.x, line.y, *ends, points=True))
             deep.append(Series(search, x, tuple(each.deepest for _, each in seen), points=True))
     return Figure(
         "non-cautious-fell",
@@ -203,7 +206,15 @@ def _table(records: Sequence[Record]) -> Table:
         each = tally(records, search=search, scheme=scheme, target=target)
         fell = "-" if scheme == ONE else _percent(each.fell, each.runs)
         rows.append(
-            (search, scheme, target.replace("kappa", "κ"), _of(each), f"≤ {each.rate.high:.2g}", f"{each.loss:.2g}", fell)
+            (
+                search,
+                scheme,
+                target.replace("kappa", "κ"),
+                _of(each),
+                f"≤ {each.rate.high:.2g}" if search == RANDOM else "-",
+                f"{each.loss:.2g}",
+                fell,
+            )
         )
     head = ("models", "steps", "target", "never converged", "95 % limit", "worst loss / stake", "runs with a fall")
     return Table("Runs that never converged, and runs in which some state fell.", head, tuple(rows))

@@ -27,7 +27,7 @@ H_PI, KAPPA_PI, KAPPA_VI, KAPPA_LAMBDA_PI, ENGINE = "h-PI", "kappa-PI", "kappa-V
 SHOWN = {H_PI: "h-PI", KAPPA_PI: "κ-PI", KAPPA_VI: "κ-VI", KAPPA_LAMBDA_PI: "κ-λ-PI, λ = (1+κ)/2"}
 HORIZONS = (2, 4, 8, 16, 32, 64)
 KAPPAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)
-#: The lookahead of the verdict, fixed beforehand so that nothing is picked for having done well.
+#: The lookahead of the verdict: one for all classes, not the best of each, which would flatter it.
 JUDGED = 0.9
 #: The certified gap every run has to reach, relative to the value scale.
 TOL = 1e-6
