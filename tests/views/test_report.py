@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import pytest
@@ -14,6 +15,7 @@ from coin_experiment import EXPERIMENT, VERSIONS, write
 from tightrope import experiments
 from tightrope.cli import app
 from tightrope.errors import MissingProgram
+from tightrope.experiments import tour
 from tightrope.experiments.experiment import Answer, Verdict
 from tightrope.views import pdf
 from tightrope.views.chapters import chapters, estimate, score
@@ -249,3 +251,26 @@ def test_a_browser_that_does_not_print_is_named(tmp_path, monkeypatch):
     with pytest.raises(MissingProgram, match="within 120 s"):
         pdf.write_pdf(page)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.usefixtures("known")
+def test_the_demo_leads_from_the_tour_to_the_report_and_back(tmp_path, monkeypatch):
+    small = partial(tour.tour, quick=True)
+    monkeypatch.setattr(tour, "tour", lambda *, advance, **_: small(advance=advance))
+    monkeypatch.setattr(experiments, "NAMES", ("tiny",))
+    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert 'href="report.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<a href="index.html">Take the tour first</a>' in report
+    assert "All records here are of the quick form" in report
+    assert (tmp_path / "records" / "tiny.quick.jsonl").exists()
+    assert "One claim put to the test" in result.stdout
+    assert "A bent coin" in result.stdout
+
+
+def test_the_quick_demo_leaves_the_experiments_out_and_says_so(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--quick", "-o", str(tmp_path)], catch_exceptions=False)
+    assert "Left out of the quick tour: the experiments" in result.stdout
+    assert not (tmp_path / "report.html").exists()
+    assert "tightrope report" in (tmp_path / "index.html").read_text(encoding="utf-8")
