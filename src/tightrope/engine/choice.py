@@ -53,10 +53,10 @@ class Choice:
 
     def next(self) -> Method:
         """The method to use now."""
-        if not self.remaining:
-            return gauss_seidel if self.work.has_sinks else factorise if self.work.band is not None else sweep
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
+        if not self.remaining:
+            return gauss_seidel if self.work.has_sinks else sweep
         options = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz} | self.remaining
         if factorise not in options and IMPROVEMENTS * (self.work.nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
             options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())

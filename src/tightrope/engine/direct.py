@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
     Solver = Callable[[FloatArray], FloatArray]
 
-#: Widest band that is worth a band solver.
-NARROW = 40
+#: How far from the diagonal a column may be without being a hub.
+NEAR = 64
 #: Most hubs that are worth splitting off.
 HUBS = 40
+#: Room for a band, in numbers for each transition; and room that is never too much.
+ROOM, SMALL = 4, 1_000_000
 #: Largest model whose ordering is computed only to learn what a factorisation would cost.
 ORDERED = 200_000
 
@@ -40,7 +42,7 @@ class Band(NamedTuple):
     @property
     def cost(self) -> float:
         """About how many multiplications a factorisation takes, for each state."""
-        return 20.0 + 2.0 * (self.below + 1) * (self.above + 1) + 6.0 * (self.hubs + 2) * (self.below + self.above + 1)
+        return 60.0 + 0.5 * self.below * self.above + 2.0 * (self.hubs + 1) * (self.below + self.above + 1)
 
 
 def solve_chain(P: sp.csr_array, r: FloatArray, gamma: float) -> FloatArray:
@@ -64,8 +66,9 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
     S = P.shape[1]
     number = np.empty(S, dtype=np.int32)
     owns = np.arange(S + 1, dtype=np.int32) if first is None else first
-    found = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NARROW // 2, HUBS, number)
-    return Band(number, *found) if found[0] <= HUBS else None
+    hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NEAR, HUBS, number)
+    narrow = hubs <= HUBS and S * (below + 1 + above + hubs) <= max(ROOM * P.nnz, SMALL)
+    return Band(number, hubs, below, above) if narrow else None
 
 
 def _sparse(P: sp.csr_array, gamma: float) -> Solver:

@@ -14,11 +14,16 @@ from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
+    from tightrope.engine.direct import Band
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
 #: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
 BLOCKS = 8
+#: What eliminating a band may cost, in sweeps of the model, to be the first method that is tried.
+LITTLE = 25.0
+#: Sweeps that a value must take to get from one end of a band to the other for that.
+CROSSING = 8
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
 
@@ -58,7 +63,7 @@ class Workspace:
         #: Whether some state cannot be left: values then most likely spread from there.
         self.has_sinks = mdp.has_sinks
         #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
-        self.band = None if self.has_sinks else narrow_band(P, mdp.first)
+        self.band = None if self.has_sinks else self._narrow_band(mdp)
         self._sweeper = Sweeper(mdp, threads)
         self.aim = aim
         self.small = P.nnz < SMALL
@@ -88,6 +93,13 @@ class Workspace:
         self.factorised = 0
         self._factor_cost: float | None = None
         self._chain: tuple[Any, Any, Any, Any] | None = None
+
+    def _narrow_band(self, mdp: MDP) -> Band | None:
+        """The band of the whole model, if values take many sweeps to cross it and eliminating it costs little more than one."""
+        band = narrow_band(mdp.P, mdp.first)
+        if band is None or self.S * band.cost > LITTLE * self.nnz or CROSSING * (band.below + 1 + band.above) > self.S:
+            return None
+        return band
 
     @property
     def span(self) -> float:

@@ -13,28 +13,41 @@ from numba import njit, uint64
 def far_columns(indptr, indices, first, near, most, number):
     """Number the columns that some row of state s reaches from further away than `near`; gives up past `most` of them.
 
-    State s owns the rows first[s]..first[s+1]-1. number [S] becomes 0, 1, 2, ... for hubs and -1 elsewhere. Returns how many hubs
-    there are (more than `most`: do not use them), and how far the rest of the band reaches below and above the diagonal.
+    State s owns the rows first[s]..first[s+1]-1, whose columns are sorted. number [S] becomes 0, 1, 2, ... for hubs and -1
+    elsewhere. Returns how many hubs there are (more than `most`: do not use them), and how far the rest of the band reaches
+    below and above the diagonal.
     """
     number[:] = -1
     hubs = 0
     for s in range(len(first) - 1):
-        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + 1]])):
-            j = np.int64(indices[k])
-            if abs(j - s) > near and number[j] < 0:
-                if hubs == most:
-                    return most + 1, 0, 0
-                number[j] = hubs
-                hubs += 1
+        for l in range(first[s], first[s + 1]):
+            # Columns are sorted: the far ones are at both ends of a row.
+            begin, end = np.int64(indptr[l]), np.int64(indptr[l + 1])
+            k, step = begin, 1
+            while begin <= k < end:
+                j = np.int64(indices[k])
+                if abs(j - s) <= near:
+                    if step < 0:
+                        break
+                    k, step = end - 1, -1
+                    continue
+                if number[j] < 0:
+                    if hubs == most:
+                        return most + 1, 0, 0
+                    number[j] = hubs
+                    hubs += 1
+                k += step
     below, above = np.int64(0), np.int64(0)
     for s in range(len(first) - 1):
-        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + 1]])):
-            j = np.int64(indices[k])
-            if number[j] < 0:
-                if s - j > below:
-                    below = s - j
-                elif j - s > above:
-                    above = j - s
+        for l in range(first[s], first[s + 1]):
+            begin, end = np.int64(indptr[l]), np.int64(indptr[l + 1])
+            while begin < end and number[indices[begin]] >= 0:
+                begin += 1
+            while begin < end and number[indices[end - 1]] >= 0:
+                end -= 1
+            if begin < end:
+                below = max(below, s - np.int64(indices[begin]))
+                above = max(above, np.int64(indices[end - 1]) - s)
     return hubs, below, above
 
 
@@ -60,8 +73,9 @@ def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
         for m in range(min(below, s), 0, -1):
             share = band[s, below - m] * band[s - m, below]
             if share != 0.0:
-                for c in range(1, above + 1):
-                    band[s, below - m + c] -= share * band[s - m, below + c]
+                to, of = band[s, below - m + 1 : width - m], band[s - m, below + 1 :]
+                for c in range(uint64(above)):
+                    to[c] -= share * of[c]
                 for i in range(1 + hubs):
                     columns[s, i] -= share * columns[s - m, i]
         band[s, below] = 1.0 / band[s, below]  # inverted: a product is quicker than a division
