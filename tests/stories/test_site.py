@@ -60,8 +60,9 @@ def test_links_and_pictures_lead_somewhere(page):
 
 
 def anchors(page):
-    """Of every heading, as Python-Markdown makes them: words without marks and without letters beyond ASCII, joined by -."""
-    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    """Of every heading: given in braces, else words without marks and without letters beyond ASCII, joined by -."""
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE) + re.findall(r"\{ *#([\w-]+) *\}", text)
     plain = [re.sub(r"[^\w\s-]", "", head.encode("ascii", "ignore").decode()).strip().lower() for head in heads]
     return {re.sub(r"[-\s]+", "-", head) for head in plain}
 
