@@ -17,6 +17,7 @@ from tightrope.experiments.trade_off_runs import (
     CALLS,
     EACH,
     FITTED,
+    FRESH,
     GRIDS,
     HURRIED,
     IN_ALL,
@@ -84,7 +85,7 @@ def test_calls_divide_the_budget_without_a_remainder(oracle: str, noise: bool, f
 
 
 def test_each_call_draws_the_same_and_losses_are_those_of_runs_made_by_hand() -> None:
-    where, mdp = setting(EACH, SAMPLED, "sparse"), draw("sparse", 2)
+    where, mdp = setting(EACH, SAMPLED, "sparse"), draw("sparse", FRESH + 2)
     found = EXPERIMENT.run(where, 2).result
     for i, kappa in enumerate(GRIDS["coarse"]):
         again = run(mdp, KappaAPI(kappa, SampledModel(CALL[SAMPLED]), iterations=CALLS), mu=uniform(mdp), seed=2)
@@ -109,7 +110,7 @@ def test_kappa_one_is_one_algorithm_and_is_not_disturbed_by_learning_values_that
         where = setting(IN_ALL, SAMPLED, "sparse", noise=noise)
         last = [loss for loss, arm in zip(EXPERIMENT.run(where, 0).result["loss"], arms(where), strict=True) if arm.kappa == 1.0]
         assert last[0] == last[1]
-        exact = spend(draw("sparse", 0), where | {"noise": False}, arms(where)[-1], 0)
+        exact = spend(draw("sparse", FRESH), where | {"noise": False}, arms(where)[-1], 0)
         assert last[0] == pytest.approx(exact.loss / exact["loss"][0], rel=1e-3, abs=1e-6)
 
 

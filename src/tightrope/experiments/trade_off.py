@@ -294,7 +294,8 @@ def _where(judged: Sequence[Judged]) -> Table:
     head = ("budget and oracle", "models", "best κ", "of resamples", "rivals", "its loss", "κ = 0", "κ = 1", "the best κ is")
     caption = (
         "The best κ of each comparison: how often it is best when models are drawn again, and its rivals, which cannot be told "
-        f"from it ({CONFIDENCE:.0%}, paired by model); losses in % of acting at random"
+        f"from it ({CONFIDENCE:.0%}, paired by model); losses in % of acting at random. Which oracles and models are "
+        "compared was settled after pilot runs on other models: how many comparisons end one way or the other is no frequency"
     )
     return Table(caption, head, tuple(rows))
 
