@@ -153,4 +153,6 @@ class _Judge:
         return float(np.divide(real, bounds, out=np.where(real > 0.0, 1e6, 0.0), where=bounds > 0.0).max())
 
     def result(self) -> dict[str, object]:
-        return {"loss": self.losses, "bound": self.bounds, "closest": self.closest, "printed": self.printed}
+        # Eight digits tell a bound that is met from one that is exceeded, and hide the last bits, which nobody promises.
+        closest, printed = (float(f"{ratio:.8g}") for ratio in (self.closest, self.printed))
+        return {"loss": self.losses, "bound": self.bounds, "closest": closest, "printed": printed}
