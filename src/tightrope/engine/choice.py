@@ -31,6 +31,8 @@ QUICK = 20.0
 FACTOR_FLOOR = 100.0
 #: A method that gains nothing is taken to need this many times what was spent on it.
 DOUBT = 8.0
+#: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises.
+TRUST = 3
 #: How fast a disappointing method is given another chance.
 FORGIVENESS = 0.8
 
@@ -80,3 +82,5 @@ class Choice:
             self.remaining[method] = report.remaining
         else:
             self.remaining[method] = max(DOUBT * self.spent[method], 2.0 * HOPE * self.work.nnz)
+        if method is not factorise and self.rounds[method] >= TRUST:
+            self.remaining[method] = max(self.remaining[method], self.spent[method])

@@ -27,6 +27,8 @@ NEAR = 64
 HUBS = 40
 #: Room for a band, in numbers for each transition; and room that is never too much.
 ROOM, SMALL = 4, 1_000_000
+#: A chain with so few transitions a state is little more than paths into cycles, which hardly fill in: the cost of each.
+LONE, SPARSE = 1.2, 300.0
 #: Largest model whose ordering is computed only to learn what a factorisation would cost.
 ORDERED = 200_000
 
@@ -86,6 +88,8 @@ def factor_cost(P: sp.csr_array) -> float:
     band = narrow_band(P)
     if band is not None:
         return S * band.cost
+    if P.nnz <= LONE * S:
+        return SPARSE * P.nnz
     if S > ORDERED:
         return np.inf
     from scipy.sparse.csgraph import reverse_cuthill_mckee  # noqa: PLC0415  (rarely needed)
