@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -92,6 +93,12 @@ def test_a_heat_draws_its_numbers_upwards_if_they_grow_and_names_downwards():
     assert not ax.yaxis_inverted()
     assert ax.collections[0].norm.vmin == -ax.collections[0].norm.vmax
     assert only_axes(NAMES).yaxis_inverted()
+
+
+def test_maps_of_one_quantity_share_their_colours():
+    larger = replace(HEAT, z=((-9.0, 0.5, 2.0), (0.0, np.nan, 1.0)))
+    drawn = figures.draw(figure(HEAT, larger, replace(HEAT, z_label="something else")))
+    assert [part.axes[0].collections[0].norm.vmax for part in drawn.subfigs[:3]] == [9.0, 9.0, 2.0]
 
 
 def test_numbers_in_cells_can_be_read():

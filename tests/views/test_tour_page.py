@@ -107,3 +107,9 @@ def test_what_is_not_html_is_escaped():
 
 def test_the_best_row_stands_out():
     assert table(["a"], [["1"], ["2"]], best=1).count("class=best") == 1
+
+
+def test_columns_of_words_are_set_as_words_and_columns_of_numbers_are_not():
+    text = table(["name", "value", "why"], [["a", "1.5", "it rained"], ["b", "the same", "it did not"], ["c", "2", "-"]])
+    assert text.count("class=words") == 4
+    assert "<td>the same</td>" in text

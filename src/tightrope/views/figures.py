@@ -41,7 +41,7 @@ def draw(figure: Figure) -> Any:
     with style.canvas(_WIDTH * columns, sum(heights)) as canvas:
         parts = canvas.subfigures(len(rows), columns, squeeze=False, height_ratios=heights)
         for part, panel in zip(parts.flat, figure.panels, strict=False):
-            _draw(part, panel)
+            _draw(part, panel, _reach(figure, panel))
     return canvas
 
 
@@ -72,7 +72,7 @@ def _drawn(figure: Figure) -> Iterator[tuple[str, list[tuple[str, str]]]]:
             style.undecided() as pairs,
             style.canvas(_WIDTH, _height(panel)) as canvas,
         ):
-            _draw(canvas, panel)
+            _draw(canvas, panel, _reach(figure, panel))
             canvas.set_facecolor("none")
             # Straight to the SVG: `savefig` would draw everything twice, the first time for the layout alone.
             style.svg_canvas(canvas).print_svg(memory, metadata=nothing)
@@ -89,7 +89,13 @@ def _trim(text: str) -> str:
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
-def _draw(part: Any, panel: Panel) -> None:
+def _reach(figure: Figure, panel: Panel) -> float:
+    """The largest distance from zero in the maps of a figure that show the same quantity: equal colours mean equal numbers."""
+    maps = [p.z for p in figure.panels if isinstance(p, Heat) and p.diverging and p.z_label == getattr(panel, "z_label", "")]
+    return max((abs(number) for z in maps for row in z for number in row if np.isfinite(number)), default=0.0) or 1.0
+
+
+def _draw(part: Any, panel: Panel, reach: float) -> None:
     ax = part.add_subplot()
     style.plain_axes(ax)
     ax.set_facecolor("none")
@@ -100,7 +106,7 @@ def _draw(part: Any, panel: Panel) -> None:
     if isinstance(panel, Lines):
         _lines(part, ax, panel)
     else:
-        _heat(part, ax, panel)
+        _heat(part, ax, panel, reach)
 
 
 def _height(panel: Panel) -> float:
@@ -228,12 +234,11 @@ def _texts(ax: Any, at: Sequence[int], texts: Sequence[str]) -> None:
     ax.tick_params(axis="x", length=0)
 
 
-def _heat(part: Any, ax: Any, panel: Heat) -> None:
+def _heat(part: Any, ax: Any, panel: Heat, reach: float) -> None:
     mpl, ink = style.matplotlib(), style.theme().ink
     z = np.ma.masked_invalid(np.asarray(panel.z, dtype=np.float64))
-    most = float(np.abs(z).max()) if z.count() else 1.0
     if panel.diverging:
-        colours, norm = style.diverging(_SHADES), mpl.colors.Normalize(-most or -1.0, most or 1.0)
+        colours, norm = style.diverging(_SHADES), mpl.colors.Normalize(-reach, reach)
     else:
         colours, norm = (
             mpl.colormaps["cividis"].resampled(_SHADES),

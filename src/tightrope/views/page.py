@@ -58,7 +58,7 @@ def drawing(svg: str, description: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, *, name: str = "") -> str:
     """A table that scrolls sideways on a narrow screen, also by keyboard if it has a `name`; row `best` is set in bold."""
-    kinds = [" class=words" if i and any(_words(row[i]) for row in rows) else "" for i in range(len(head))]
+    kinds = [" class=words" if i and 2 * sum(_words(row[i]) for row in rows) > len(rows) else "" for i in range(len(head))]
     top = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(head, kinds, strict=True))
     body = "".join(
         f"<tr{' class=best' if i == best else ''}>"
