@@ -67,7 +67,7 @@ def settings(quick: bool) -> list[Setting]:
 
 def seeds(quick: bool) -> int:
     """Models of each setting."""
-    return 8 if quick else 200
+    return 6 if quick else 200
 
 
 def arms(setting: Setting) -> list[Arm]:
