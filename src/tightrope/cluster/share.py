@@ -226,7 +226,7 @@ def _names(names: Sequence[str] | None) -> tuple[str, ...] | None:
 def _fingerprint(P: sp.csr_array, r: FloatArray, pairs: Pairs, before: int) -> int:
     """A sum over transitions and pairs of numbers that depend on each alone, so that it does not matter who adds them up."""
     total = 0
-    step = 1 << 20
+    step = 1 << 14  # rows at a time: a few megabytes
     for lo in range(0, P.shape[0], step):
         hi = min(lo + step, P.shape[0])
         row = np.arange(before + lo, before + hi, dtype=np.uint64)
