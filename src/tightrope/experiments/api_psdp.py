@@ -268,7 +268,7 @@ def _table(modes: Mapping[str, _Mode]) -> Table:
             losses = (f"{api.mean():.3g} % ({counts[0]})", f"{psdp.mean():.3g} % ({counts[1]})")
             rows.append((values, f"{kappa:g}", *losses, gap, f"{mode.kept[:, i].mean():.3g}"))
     head = ("v", "κ", "loss of κ-API (steps)", "loss of κ-PSDP (steps)", "difference, points", "κ-PSDP stores")
-    n = sum(len(mode.api) for mode in modes.values())
+    n = max(len(mode.api) for mode in modes.values())
     return Table(
         f"Equal samples ({TOTAL} of every pair in all), each with the number of steps that did better; {n} models",
         head,

@@ -59,7 +59,7 @@ def settings(quick: bool) -> list[Setting]:
 
 def seeds(quick: bool) -> int:
     """Models of each class."""
-    return 3 if quick else 30
+    return 3 if quick else 25
 
 
 def iterations(kappa: float) -> int:
