@@ -17,7 +17,7 @@ from tightrope.cli import app
 from tightrope.errors import MissingProgram
 from tightrope.experiments import tour
 from tightrope.experiments.experiment import Answer, Verdict
-from tightrope.views import pdf
+from tightrope.views import pdf, report_markdown
 from tightrope.views.chapters import chapters, estimate, score
 from tightrope.views.report import prose, report, write_report
 from tightrope.views.report_markdown import write_markdown
@@ -179,6 +179,10 @@ def test_numbers_are_written_as_one_writes_them(numbers, said):
 def test_prose_is_escaped_and_its_code_is_code():
     assert prose("a < `b^2 & c_3`, γ^h") == "a &lt; <code>b^2 &amp; c_3</code>, γ<sup>h</sup>"
     assert prose("R_max of best_kappa") == "R<sub>max</sub> of best_kappa"
+
+
+def test_markdown_keeps_its_signs():
+    assert report_markdown.prose("v* < `v*`_k [1]") == r"v\* \< `v*`\_k \[1\]"
 
 
 def test_a_report_of_nothing_is_a_page():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,12 @@ def write_markdown(
     return to / NAME
 
 
+def prose(text: str) -> str:
+    """Text for Markdown: the stars of v* and the likes are themselves, but for code between backticks."""
+    parts = text.split("`")
+    return "`".join(part if i % 2 else re.sub(r"([*_<\[\]~])", r"\\\1", part) for i, part in enumerate(parts))
+
+
 def _write(path: Path, text: str) -> None:
     with archive.replacing(path) as file:
         file.write(text.encode())
@@ -54,7 +61,7 @@ def _write(path: Path, text: str) -> None:
 
 def _head(chapters: Sequence[Chapter]) -> str:
     rows = [[_linked(chapter), _answer(chapter), _says(chapter)] for chapter in chapters]
-    advice = [f"- {_linked(chapter)}: {chapter.analysis.advice}" for chapter in chapters if chapter.analysis]
+    advice = [f"- {_linked(chapter)}: {prose(chapter.analysis.advice)}" for chapter in chapters if chapter.analysis]
     return "\n\n".join(
         (
             "# Results",
@@ -84,22 +91,22 @@ def _answer(chapter: Chapter) -> str:
 
 def _says(chapter: Chapter) -> str:
     if chapter.analysis is None:
-        return chapter.experiment.question
-    return f"{chapter.analysis.verdict.sentence} {estimate(chapter.analysis.verdict)}"
+        return prose(chapter.experiment.question)
+    return prose(f"{chapter.analysis.verdict.sentence} {estimate(chapter.analysis.verdict)}")
 
 
 def _section(number: int, chapter: Chapter, drawn: dict[str, str]) -> str:
     experiment, analysis = chapter.experiment, chapter.analysis
     parts = [
         f"## {number}. {experiment.title} {{ #{experiment.name} }}",
-        f"**{experiment.question}**",
-        f"*The paper:* {experiment.claim}",
+        f"**{prose(experiment.question)}**",
+        f"*The paper:* {prose(experiment.claim)}",
         f"*Verdict:* **{_answer(chapter)}.** " + ("" if analysis is None else _says(chapter)),
     ]
     if analysis is not None:
         parts += [_figure(experiment.name, figure, drawn) for figure in analysis.figures]
         parts += [_table(shown) for shown in analysis.tables]
-        parts.append(f"*What to do:* {analysis.advice}")
+        parts.append(f"*What to do:* {prose(analysis.advice)}")
     form = "Quick form. " if chapter.quick else ""
     made = "" if analysis is None else f" {form}{origin(chapter.stored)}"
     parts.append(f"*Run it:* `{chapter.command}`.{made}")
@@ -118,12 +125,12 @@ def _figure(experiment: str, figure: Figure, drawn: dict[str, str]) -> str:
             drawn[name] = svg
             pictures.append(f"![{said}]({(_FIGURES / name).as_posix()}#only-{theme})")
     inside = "\n".join(pictures)
-    return f'<div class="panels" markdown>\n{inside}\n</div>\n\n{figure.caption}'
+    return f'<div class="panels" markdown>\n{inside}\n</div>\n\n{prose(figure.caption)}'
 
 
 def _table(shown: Table) -> str:
-    rows = [[f"**{cell}**" if number == shown.best else cell for cell in row] for number, row in enumerate(shown.rows)]
-    return f"{shown.caption}\n\n{_rows(shown.head, rows)}"
+    rows = [[f"**{prose(cell)}**" if n == shown.best else prose(cell) for cell in row] for n, row in enumerate(shown.rows)]
+    return f"{prose(shown.caption)}\n\n{_rows([prose(cell) for cell in shown.head], rows)}"
 
 
 def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
