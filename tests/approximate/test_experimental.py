@@ -34,6 +34,16 @@ def test_bold_steps_with_alpha_at_least_kappa_improve_with_an_exact_oracle():
             assert (after >= before - 50 * case.slack(case.v_star)).all()
 
 
+def test_a_soft_step_is_repeated_even_with_kappa_one():
+    """One call solves the problem, but a step of a half goes only half of the way there."""
+    mdp = tr.problems.garnet(20, 3, 2, seed=4)
+    soft = run(mdp, kappa_cpi(1.0, Exact(), 0.5, iterations=12))
+    assert soft.iterations == 12
+    losses = [row.loss for row in soft.rows]
+    assert losses[-1] < 1e-2 * losses[0]
+    assert run(mdp, tr.approximate.KappaAPI(1.0, Exact(), iterations=12)).iterations == 1
+
+
 def test_bold_steps_can_make_things_worse():
     """The negative twin: on the Tightrope, alpha < kappa without caution loses."""
     case = reference.tightrope(3.0, 0.9)

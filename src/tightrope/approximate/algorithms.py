@@ -52,6 +52,10 @@ class Algorithm(Protocol):
     def switching(self) -> bool:
         """Whether the result is the non-stationary policy made of all iterates (σ), not the last one."""
 
+    @property
+    def soft(self) -> bool:
+        """Whether an iteration goes only part of the way to the oracle's answer, so that one is not enough even with κ = 1."""
+
     def step(self, original: Problem, pi: Policy, v: FloatArray, nu: FloatArray, rng: np.random.Generator) -> Improved:
         """One iteration from (π_{k-1}, v)."""
 
@@ -81,8 +85,9 @@ class KappaAPI:
     iterations: int = 20
     evaluate: Evaluator = field(default_factory=ExactValue)
 
-    #: The result is the last policy.
+    #: The result is the last policy, which is the oracle's answer.
     switching = False
+    soft = False
 
     def __post_init__(self) -> None:
         check(self)
@@ -117,8 +122,9 @@ class KappaPSDP:
     iterations: int = 20
     evaluate: Evaluator = field(default_factory=ExactValue)
 
-    #: The result is made of all policies.
+    #: The result is made of all policies, each the oracle's answer.
     switching = True
+    soft = False
 
     def __post_init__(self) -> None:
         check(self)

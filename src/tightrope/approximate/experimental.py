@@ -36,8 +36,9 @@ class ExperimentalKappaCPI:
     iterations: int = 20
     evaluate: Evaluator = field(default_factory=ExactValue)
 
-    #: The result is the last policy.
+    #: The result is the last policy, which is on its way to the oracle's answers.
     switching = False
+    soft = True
 
     def __post_init__(self) -> None:
         check(self)

@@ -70,7 +70,8 @@ def run(
     )
     gauge.catch_up(now)
     original.meter.samples = now.samples
-    goal = 1 if algorithm.kappa == 1.0 else algorithm.iterations
+    at_once = algorithm.kappa == 1.0 and not algorithm.soft
+    goal = 1 if at_once else algorithm.iterations
     with progress.bar(type(algorithm).__name__, goal, show=show_progress) as bar:
         for k in range(now.iterations + 1, goal + 1):
             begin = time.perf_counter()
@@ -89,7 +90,7 @@ def run(
             bar.advance(1, "" if math.isnan(loss) else f"loss {loss:.3g}")
             if on_iteration is not None:
                 on_iteration(row)
-    return replace(now, status=Status.ONE_CALL if algorithm.kappa == 1.0 else Status.FINISHED)
+    return replace(now, status=Status.ONE_CALL if at_once else Status.FINISHED)
 
 
 def _begin(original: Problem, algorithm: Algorithm, pi0: Policy | None, seed: int, gauge: _Gauge, model: str) -> Run:
