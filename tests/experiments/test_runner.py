@@ -26,10 +26,9 @@ TESTS = Path(toy_experiment.__file__).parent
 
 
 def made(path):
-    """The lines of a file of records without what the clock said."""
-    return [
-        {name: part for name, part in json.loads(line).items() if name != "measured"} for line in path.read_text().splitlines()
-    ]
+    """Versions and records of a file, without what the clock said."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{name: part for name, part in line.items() if name not in {"measured", "origin"}} for line in lines]
 
 
 def script(folder, workers, **environment):

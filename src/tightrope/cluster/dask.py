@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,13 @@ if TYPE_CHECKING:
 
 #: Instead of an address: start workers on this machine, for this run.
 LOCAL = "local"
-#: Seconds to wait for a scheduler to answer, and for its first worker.
-PATIENCE = 10.0
+#: Seconds to wait for a scheduler to answer, and for workers where there are none, at first or later.
+PATIENCE, LONELY = 10.0, 30.0
+#: For a cluster here: it would dismiss a worker for good that is dead by chance this long after dying before, and let a task
+#: that kills its workers kill four of them.
+SETTINGS = {"distributed.deploy.lost-worker-timeout": "1000 days", "distributed.scheduler.allowed-failures": 1}
+#: Seconds between two looks for answers, and between two for workers.
+LOOK, COUNT = 0.005, 2.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Dask:
         index = {future.key: i for future, i in zip(futures, tasks, strict=True)}
         try:
             done = distributed.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
-            for future, found in done:
+            for future, found in self._watched(client, done):
                 if future.cancelled() or client.status != "running":
                     raise NoWorkers(f"the Dask scheduler at {self.address} went away before all tasks were done")
                 if future.status != "error":
@@ -72,6 +79,20 @@ class Dask:
             if client.status == "running":
                 client.cancel(futures)
 
+    def _watched(self, client: Any, done: Any) -> Iterator[tuple[Any, Any]]:
+        """What is done; where Dask would wait for ever because all workers are gone, an error."""
+        counted = seen = time.monotonic()
+        while not done.is_empty():
+            if done.has_ready():
+                yield next(done)
+                continue
+            time.sleep(LOOK)
+            now = time.monotonic()
+            if now > counted + COUNT and client.status == "running":
+                counted, seen = now, now if client.nthreads() else seen
+                if now > seen + LONELY:
+                    raise NoWorkers(f"all workers of the Dask scheduler at {self.address} are gone, before all tasks were done")
+
     @contextmanager
     def _client(self) -> Iterator[Any]:
         """A connection to a scheduler that has a worker."""
@@ -79,6 +100,7 @@ class Dask:
         with ExitStack() as stack:
             scheduler: Any = self.address
             if self.address == LOCAL:
+                stack.enter_context(import_module("dask").config.set(SETTINGS))
                 scheduler = stack.enter_context(
                     distributed.LocalCluster(
                         n_workers=self.workers or cores(),
@@ -97,7 +119,7 @@ class Dask:
                     f"its address, or use '{LOCAL}'."
                 ) from None
             try:
-                client.wait_for_workers(1, timeout=PATIENCE)
+                client.wait_for_workers(1, timeout=LONELY)
             except TimeoutError:
                 raise NoWorkers(
                     f"the Dask scheduler at {self.address} has no workers. Start some with "
