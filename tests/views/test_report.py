@@ -182,7 +182,7 @@ def test_prose_is_escaped_and_its_code_is_code():
 
 
 def test_markdown_keeps_its_signs():
-    assert report_markdown.prose("v* < `v*`_k [1]") == r"v\* \< `v*`\_k \[1\]"
+    assert report_markdown.prose("v* < `v*`_k [1]") == "v&#42; &#60; `v*`&#95;k &#91;1&#93;"
 
 
 def test_a_report_of_nothing_is_a_page():

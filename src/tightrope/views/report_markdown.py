@@ -51,7 +51,9 @@ def write_markdown(
 def prose(text: str) -> str:
     """Text for Markdown: the stars of v* and the likes are themselves, but for code between backticks."""
     parts = text.split("`")
-    return "`".join(part if i % 2 else re.sub(r"([*_<\[\]~])", r"\\\1", part) for i, part in enumerate(parts))
+    return "`".join(
+        part if i % 2 else re.sub(r"[*_<\[\]~]", lambda sign: f"&#{ord(sign[0])};", part) for i, part in enumerate(parts)
+    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -60,7 +62,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _head(chapters: Sequence[Chapter]) -> str:
-    rows = [[_linked(chapter), _answer(chapter), _says(chapter)] for chapter in chapters]
+    board = [f"- **{_linked(chapter)}** *{_answer(chapter)}.* {_says(chapter)}" for chapter in chapters]
     advice = [f"- {_linked(chapter)}: {prose(chapter.analysis.advice)}" for chapter in chapters if chapter.analysis]
     return "\n\n".join(
         (
@@ -71,7 +73,7 @@ def _head(chapters: Sequence[Chapter]) -> str:
             machines(chapters),
             "## Did it hold?",
             score(chapters),
-            _rows(("claim", "verdict", "what was found"), rows),
+            "\n".join(board),
             "## When to use κ > 0",
             "\n".join(advice) or "No advice before there are records.",
         )
