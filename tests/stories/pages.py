@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-#: Written by `tightrope report`: its commands are the experiments themselves, which have tests of their own.
-GENERATED = {ROOT / "docs" / "results.md"}
+#: Pages whose programs run elsewhere: the experiments have tests of their own, and the ranks of an MPI job those in tests/cluster.
+ELSEWHERE = {ROOT / "docs" / "results.md", ROOT / "docs" / "scaling.md"}
 PAGES = [
     ROOT / "README.md",
-    *sorted(set((ROOT / "docs").glob("**/*.md")) - GENERATED),
+    *sorted(set((ROOT / "docs").glob("**/*.md")) - ELSEWHERE),
     ROOT / "examples" / "README.md",
 ]
 
