@@ -231,26 +231,62 @@ def test_actions_are_drawn_from_the_policy_and_explored(mdp):
     np.testing.assert_allclose(share, np.tile([0.59, 0.24, 0.17], (8, 1)), atol=0.015)
 
 
+def appraised(state, learner):
+    """What the loops remember of every state, worked out afresh."""
+    worth = np.empty(state.pairs.n_states, kernels.online.WORTH)
+    kernels.online.appraise(unsigned(state.pairs.first), learner.soft, state.table, worth)
+    return worth
+
+
+@pytest.mark.parametrize("learner", [OnlineKappaPI(0.5), QLearning(), ExpectedSarsa(explore=0.3)])
+def test_the_worth_of_a_state_is_what_its_actions_say(learner):
+    mdp = problems.garnet(9, 3, 2, gamma=0.9, seed=1)
+    state = learn(mdp, learner, 2000, 1).state
+    pi, q, ahead = (x.reshape(9, 3) for x in (state.pi, state.q, state.q_kappa))
+    worth, soft = appraised(state, learner), learner.soft
+    np.testing.assert_allclose(worth["v"], (1 - soft) * (pi * q).sum(axis=1) + soft * q.mean(axis=1), rtol=1e-14)
+    assert (worth["w"] == ahead.max(axis=1)).all()
+
+
+@pytest.mark.parametrize("learner", [OnlineKappaPI(0.5), ExpectedSarsa(explore=0.3)])
+def test_what_is_changed_between_steps_or_runs_is_seen(learner):
+    """A step alone, a run and a run resumed after the user overwrote q all go on from what stands there now."""
+    mdp = problems.garnet(9, 3, 2, gamma=0.9, seed=1)
+    log = Log(mdp.pairs, mdp.gamma, [0, 1, 0], [0, 2, 1], [1.0, 0.0, 2.0], [1, 0, 1])
+    by_step, by_run, resumed = learner.init(mdp), learner.init(mdp), learn(log, learner, 3)
+    for state in (by_step, by_run):
+        for transition in zip(log.states, (0, 2, 1), log.rewards, log.next_states, strict=True):
+            learner.step(state, *transition)
+    for state in (by_step, by_run, resumed.state):
+        state.q[3:6], state.q_kappa[3:6] = (7.0, 8.0, 9.0), (3.0, 2.0, 1.0)
+    learner.step(by_step, 0, 0, 1.0, 1)
+    assert by_step.q[0] != learner.step(learner.init(mdp), 0, 0, 1.0, 1).q[0]
+    assert learn(log, learner, 1, state=by_run).state.table.tobytes() == by_step.table.tobytes()
+    assert resume(resumed, log, 4).state.table.tobytes() == by_step.table.tobytes()
+
+
 @pytest.mark.parametrize("n_states", [3, 100])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_looking_ahead_for_speed_changes_nothing(n_states, weighted):
-    """Sixteen steps drawn together, steps drawn one by one and the general loop give the same bits."""
+    """Steps prepared in rounds of sixteen, of two, of one, and the general loop give the same bits."""
     mdp = problems.garnet(n_states, 3, 2, gamma=0.9, seed=1)
     source, learner = ModelSource(mdp), OnlineKappaPI(0.5, explore=0.3)
     nu = np.arange(1, n_states + 1) / np.arange(1, n_states + 1).sum()
     job = _job(mdp, learner, 5000, None, nu if weighted else None, 1.0, None)
     nothing, first = np.empty(0), unsigned(mdp.first)
     results = []
-    for ahead in (None, 1, 16, 16):
+    for ahead in (None, 1, 2, 16, 16):
         run = _begin(job, np.random.SeedSequence(1))
-        known = (rule(learner, mdp.gamma), nothing, nothing, run.state.table, run.state.state_visits)
+        worth = appraised(run.state, learner)
+        known = (rule(learner, mdp.gamma), nothing, nothing, run.state.table, run.state.state_visits, worth)
         chance = (run.chance.words, run.chance.place)
         if ahead is None:
             kernels.online.follow(first, *source.tables, mdp.r, mdp.terminal, *job.nu_tables, *known, *chance, 5000)
         else:
-            for part in (5000,) if len(results) < 3 else (1, 17, 982, 4000):
+            for part in (5000,) if len(results) < 4 else (1, 17, 982, 4000):
                 kernels.online.walk(first, *source.tables, mdp.r, *job.nu_tables, *known, *chance, part, ahead)
         results.append((run.state.table.tobytes(), run.chance.words.tobytes(), run.steps))
+        assert worth.tobytes() == appraised(run.state, learner).tobytes()
     assert all(result == results[0] for result in results)
     whole = learn(mdp, learner, 5000, np.random.SeedSequence(1), nu=nu if weighted else None)
     assert whole.state.table.tobytes() == results[0][0]

@@ -20,7 +20,7 @@ _1 = np.uint64(1)
 _TO_UNIT = 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def next_word(a, b, c, d):
     """The next 64 random bits and the four words after them: for loops that keep the words in registers."""
     total = a + d
@@ -30,20 +30,20 @@ def next_word(a, b, c, d):
     return result, a ^ d, b ^ c, c ^ (b << _17), (d << _45) | (d >> _19)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def unit_of(word):
     """64 random bits as a number in [0, 1) with 53 of them."""
     return np.float64(word >> _11) * _TO_UNIT
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def random_word(words):
     """The next 64 random bits; `words` [4] is the state of the generator and moves on."""
     result, words[0], words[1], words[2], words[3] = next_word(words[0], words[1], words[2], words[3])
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def random_unit(words):
     """The next uniform number in [0, 1)."""
     return unit_of(random_word(words))
@@ -87,15 +87,21 @@ def alias_table(indptr, indices, data, alias):
             alias[large[i]].cut = 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def column(indptr, alias, row, unit):
-    """The column of `row` that the uniform number `unit` selects."""
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def place_in(indptr, row, unit):
+    """The entry of the alias table that the uniform number `unit` falls on in `row`, and how far into it, in [0, 1)."""
     begin = np.uint64(indptr[row])
     place = unit * (indptr[row + _1] - begin)
     whole = np.uint64(place)
-    k = begin + whole
+    return begin + whole, place - np.float64(whole)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def column(indptr, alias, row, unit):
+    """The column of `row` that the uniform number `unit` selects."""
+    k, part = place_in(indptr, row, unit)
     own, other = alias[k].own, alias[k].other  # both read, so that no branch has to be guessed
-    return own if place - np.float64(whole) < alias[k].cut else other
+    return own if part < alias[k].cut else other
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

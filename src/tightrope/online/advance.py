@@ -30,7 +30,7 @@ COMPILED, INTERPRETED = 1 << 18, 1 << 10
 #: Step sizes that are computed once for all visits.
 TABLE = 1 << 16
 #: Steps drawn together, and the states a model must have for that to pay.
-AHEAD, MANY = 16, 64
+AHEAD, MANY = 8, 64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,9 +70,12 @@ def advancing(job: Job, run: Run) -> Callable[[int, threading.Event], None]:
     numbers = rule(job.learner, state.gamma, job.restart)
     fast, slow = _Steps(job.learner.fast, numbers.fast), _Steps(job.learner.slow, numbers.slow)
 
+    worth = np.empty(state.pairs.n_states, kernels.online.WORTH)
+    kernels.online.appraise(first, numbers.soft, state.table, worth)
+
     def knowledge(n: int) -> tuple[Any, ...]:
         sizes = (fast.up_to(int(state.pair_visits.max()) + n), slow.up_to(int(state.state_visits.max()) + n))
-        return numbers, *sizes, state.table, state.state_visits
+        return numbers, *sizes, state.table, state.state_visits, worth
 
     if isinstance(source, ModelSource):
         given, nu = (first, *source.tables, source.mdp.r), job.nu_tables

@@ -190,7 +190,7 @@ def _step(learner: Learner, state: OnlineState, s: int, a: int, r: float, s_next
         raise InvalidArgument(f"the state after {pairs.describe(row)} is {s_next}; states are numbered 0 to {pairs.n_states - 1}")
     custom = learner.fast.function is not None or learner.slow.function is not None
     n_pair, n_state = (int(state.pair_visits[row]) + 1, int(state.state_visits[s]) + 1) if custom else (1, 1)
-    kernels.online.update(
+    kernels.online.step(
         unsigned(pairs.first),
         np.uint64(s),
         np.uint64(row),
