@@ -151,8 +151,8 @@ def test_workers_that_are_not_there_or_go_away(cluster, monkeypatch):  # noqa: A
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "pigeon://127.0.0.1:1"])
-def test_nobody_at_the_address(cluster, address):  # noqa: ARG001  (for its skip)
-    done = CliRunner().invoke(app, ["experiment", "run", "theorem-1", "--quick", "--dask", address, "--records", "nowhere"])
+def test_nobody_at_the_address(cluster, address, tmp_path):  # noqa: ARG001  (for its skip)
+    done = CliRunner().invoke(app, ["experiment", "run", "theorem-1", "--quick", "--dask", address, "--records", str(tmp_path)])
     assert done.exit_code == 2
     assert f"no Dask scheduler answers at {address}" in done.stderr
 

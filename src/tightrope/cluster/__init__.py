@@ -7,6 +7,7 @@ from typing import Any
 
 #: Public names and the module each lives in, so that one engine can be used without the other being installed.
 _LATER = {
+    "Dask": "tightrope.cluster.dask",
     "petsc": "tightrope.cluster.backend",
     "Petsc": "tightrope.cluster.backend",
     "Share": "tightrope.cluster.share",
@@ -14,7 +15,7 @@ _LATER = {
     "read": "tightrope.cluster.reading",
 }
 
-__all__ = ["Petsc", "Share", "from_function", "petsc", "read"]
+__all__ = ["Dask", "Petsc", "Share", "from_function", "petsc", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -81,8 +81,9 @@ class SampledCPI:
     evaluate: Evaluator
     nu: Any = None
 
-    #: The result is the last policy.
+    #: The result is the last policy, which is on its way to the oracle's answers.
     switching = False
+    soft = True
 
     def step(self, original: Problem, pi: Policy, v: FloatArray, nu: FloatArray, rng: np.random.Generator) -> Improved:
         """One iteration."""
