@@ -177,17 +177,10 @@ def test_an_error_nobody_expected_ends_all_ranks(tmp_path):
 
 @real
 def test_a_killed_run_goes_on_from_its_checkpoint_on_another_number_of_ranks(tmp_path):
-    job = start(2, "long", tmp_path)
     log = tmp_path / "log"
-    deadline = time.monotonic() + 90
-    while (not log.is_file() or log.read_text().count("\n") < 40) and time.monotonic() < deadline:
-        assert job.poll() is None, job.communicate()
-        time.sleep(0.02)
-    os.kill(int((tmp_path / "pid1").read_text()), signal.SIGKILL)
-    job.communicate(timeout=60)
-    assert job.returncode != 0
+    assert signalled(tmp_path, signal.SIGKILL) != 0
     reached = [int(line) for line in log.read_text().split()][-1]
-    assert not solutions_of(tmp_path)
+    assert not list(tmp_path.glob("*.solution.npz"))
     header, members = archive.open_parts(tmp_path / "run.npz", "checkpoint")
     assert header["ranks"] == 2
     saved = members["trace"].shape[0] - 1
@@ -206,8 +199,23 @@ def test_a_killed_run_goes_on_from_its_checkpoint_on_another_number_of_ranks(tmp
     assert f"taken up from a checkpoint after iteration {saved}" in solution.explain()
 
 
-def solutions_of(folder):
-    return list(folder.glob("*.solution.npz"))
+@real
+def test_ctrl_c_on_one_rank_ends_the_run_of_all_with_the_best_so_far(tmp_path):
+    assert signalled(tmp_path, signal.SIGINT) == 0
+    solution = solutions(tmp_path)["long"]
+    assert solution.status is tr.Status.INTERRUPTED
+    assert solution.iterations >= 20
+
+
+def signalled(folder, which):
+    """The exit code of a run on two ranks after one of them, some iterations on, was sent a signal."""
+    job, log, deadline = start(2, "long", folder), folder / "log", time.monotonic() + 90
+    while (not log.is_file() or log.read_text().count("\n") < 25) and time.monotonic() < deadline:
+        assert job.poll() is None, job.communicate()
+        time.sleep(0.02)
+    os.kill(int((folder / "pid1").read_text()), which)
+    job.communicate(timeout=60)
+    return job.returncode
 
 
 @real
