@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.generated_by is not None:
         return markdown
     for missing in (name for name in LATER if not (ROOT / "docs" / name).exists()):
-        markdown = re.sub(rf"\[([^\]]*)\]\({re.escape(missing)}(?:#[^)]*)?\)", r"\1", markdown)
+        markdown = re.sub(rf"\[([^\]]*)\]\((?:\.\./)*{re.escape(missing)}(?:#[^)]*)?\)", r"\1", markdown)
     return _relinked(markdown, ROOT / "docs", page.file.src_uri)
 
 

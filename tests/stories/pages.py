@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-#: Pages whose programs run elsewhere: the experiments have tests of their own, and the ranks of an MPI job those in tests/cluster.
+#: Pages whose programs run elsewhere: experiments have tests of their own, and the ranks of an MPI job those in tests/cluster.
 ELSEWHERE = {ROOT / "docs" / "results.md", ROOT / "docs" / "scaling.md"}
 PAGES = [
     ROOT / "README.md",
