@@ -70,8 +70,8 @@ def single_steps(mdp, steps=20_000):
     return steps / seconds(some, 3)
 
 
-def plain(mdp, steps=50_000):
-    """Updates a second of the transcription, sampling included."""
+def plain(mdp, steps=10_000, repeats=20):
+    """Updates a second of the transcription, sampling included; runs as short as the compiled ones, or noise would slow it more."""
     counts = mdp.pairs.counts.tolist()
     first, indptr = mdp.first.tolist(), mdp.P.indptr.tolist()
     indices, data, r = mdp.P.indices.tolist(), mdp.P.data.tolist(), mdp.r.tolist()
@@ -94,7 +94,7 @@ def plain(mdp, steps=50_000):
             k = min(bisect.bisect_right(ends[row], rng.random()), len(ends[row]) - 1)
             learner.step(s, a, r[row], indices[indptr[row] + k])
 
-    return steps / seconds(some, 3)
+    return steps / seconds(some, repeats)
 
 
 def with_numpy(mdp, steps=5_000):
