@@ -71,7 +71,7 @@ def single_steps(mdp, steps=20_000):
 
 
 def plain(mdp, steps=10_000, repeats=20):
-    """Updates a second of the transcription, sampling included; runs as short as the compiled ones, or noise would slow it more."""
+    """Updates a second of the transcription, sampling included; in short runs, or noise would slow it more."""
     counts = mdp.pairs.counts.tolist()
     first, indptr = mdp.first.tolist(), mdp.P.indptr.tolist()
     indices, data, r = mdp.P.indices.tolist(), mdp.P.data.tolist(), mdp.r.tolist()
