@@ -39,7 +39,7 @@ def seconds(call, repeats):
     return best
 
 
-def compiled(mdp, learner, steps=2_000_000, repeats=7):
+def compiled(mdp, learner, steps=2_000_000, repeats=20):
     """Updates a second of the loop itself, without measuring."""
     import threading
 
