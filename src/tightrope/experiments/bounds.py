@@ -235,7 +235,7 @@ def _advice(followed: Sequence[_Followed], slack: Mapping[str, float]) -> str:
     number = max((times for times in slack.values() if math.isfinite(times)), default=math.nan)
     scale = f" Do not read a bound as a forecast: the loss may be {number:.2g} times smaller." if math.isfinite(number) else ""
     return (
-        f"Measure δ(κ) and ask theory.best_kappa, but check its choice: in {len(good)} of {len(followed)} comparisons at equal "
+        f"Measure δ(κ) and ask `theory.best_kappa`, but check its choice: in {len(good)} of {len(followed)} comparisons at equal "
         f"effort no single κ was shown to be better{but}.{scale}"
     )
 

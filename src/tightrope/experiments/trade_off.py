@@ -325,11 +325,14 @@ def _advice(judged: Sequence[Judged]) -> str:
             if here:
                 behind = np.mean([found.losses.mean(axis=0) - found.losses.mean(axis=0).min() for found in here], axis=0)
                 kappa = here[0].kappas[int(behind.argmin())]
-                zero = f", κ = 0 {100.0 * behind[0]:.1f}" if kappa > 0.0 else f", κ = 1 {100.0 * behind[-1]:.1f}"
-                parts.append(f"{words}, κ-{algorithm}: κ = {kappa:g} ({100.0 * behind.min():.1f} points behind the best{zero})")
+                other = 0 if kappa > 0.0 else -1
+                parts.append(
+                    f"for κ-{algorithm} where {words} κ = {kappa:g} (on average {100.0 * behind.min():.1f} points worse than the best κ "
+                    f"of each oracle, where κ = {here[0].kappas[other]:g} is {100.0 * behind[other]:.1f} worse)"
+                )
     if not parts:
         return "There are too few models to advise anything."
-    return f"If you must choose without measuring, by what loses least over all oracles tried: {'; '.join(parts)}."
+    return f"If you must choose without measuring, take what lost least over all oracles tried: {'; '.join(parts)}."
 
 
 EXPERIMENT = Experiment(
