@@ -327,8 +327,8 @@ def _advice(judged: Sequence[Judged]) -> str:
                 kappa = here[0].kappas[int(behind.argmin())]
                 other = 0 if kappa > 0.0 else -1
                 parts.append(
-                    f"for κ-{algorithm} where {words} κ = {kappa:g} (on average {100.0 * behind.min():.1f} points worse than the best κ "
-                    f"of each oracle, where κ = {here[0].kappas[other]:g} is {100.0 * behind[other]:.1f} worse)"
+                    f"for κ-{algorithm} where {words} κ = {kappa:g} (on average {100.0 * behind.min():.1f} points worse than the "
+                    f"best κ of each oracle, where κ = {here[0].kappas[other]:g} is {100.0 * behind[other]:.1f} worse)"
                 )
     if not parts:
         return "There are too few models to advise anything."
