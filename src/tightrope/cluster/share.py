@@ -226,18 +226,19 @@ def _names(names: Sequence[str] | None) -> tuple[str, ...] | None:
 def _fingerprint(P: sp.csr_array, r: FloatArray, pairs: Pairs, before: int) -> int:
     """A sum over transitions and pairs of numbers that depend on each alone, so that it does not matter who adds them up."""
     total = 0
-    step = 1 << 14  # rows at a time: a few megabytes
+    step = 1 << 16  # rows at a time: a few megabytes
+    actions, counts = pairs.actions, pairs.counts
     for lo in range(0, P.shape[0], step):
         hi = min(lo + step, P.shape[0])
         row = np.arange(before + lo, before + hi, dtype=np.uint64)
         cut = slice(int(P.indptr[lo]), int(P.indptr[hi]))
         at = np.repeat(row, np.diff(P.indptr[lo : hi + 1]))
         total += int(_mixed(at, P.indices[cut].astype(np.uint64), P.data[cut]).sum(dtype=np.uint64))
-        total += int(_mixed(row, pairs.actions[lo:hi].astype(np.uint64) + np.uint64(1 << 40), r[lo:hi]).sum(dtype=np.uint64))
+        total += int(_mixed(row, actions[lo:hi].astype(np.uint64) + np.uint64(1 << 40), r[lo:hi]).sum(dtype=np.uint64))
     for lo in range(0, pairs.n_states, step):
-        state = np.arange(pairs.begin + lo, min(pairs.begin + lo + step, pairs.begin + pairs.n_states), dtype=np.uint64)
-        owned = pairs.counts[lo : lo + step]
-        total += int(_mixed(state, owned.astype(np.uint64) + np.uint64(1 << 41), np.zeros(len(state))).sum(dtype=np.uint64))
+        owned = counts[lo : lo + step]
+        state = np.arange(pairs.begin + lo, pairs.begin + lo + len(owned), dtype=np.uint64)
+        total += int(_mixed(state, owned.astype(np.uint64) + np.uint64(1 << 41), np.zeros(len(owned))).sum(dtype=np.uint64))
     return total & _MASK
 
 
