@@ -66,6 +66,18 @@ def test_table_of_recipes_prints_the_theory():
     assert tr.kappa_pi(0.5) != tr.kappa_pi(0.6)
 
 
+@pytest.mark.parametrize(
+    ("model", "algorithm", "words"),
+    [
+        (np.eye(3), None, "solve needs a model: .* found ndarray"),
+        (tr.problems.tightrope(2, 0.9), "pi", "algorithm must be one such as .* found 'pi'"),
+    ],
+)
+def test_what_is_no_model_or_no_algorithm_is_said_to_be_none(model, algorithm, words):
+    with pytest.raises(tr.errors.InvalidArgument, match=words):
+        tr.solve(model, algorithm)
+
+
 def iterates(mdp, algorithm, v0, n):
     now = algorithm.init(mdp, v0)
     out = [now]

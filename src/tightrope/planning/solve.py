@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.engine import Limits, Monitor, Status, machine
+from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.solution import Solution
 
@@ -48,6 +49,13 @@ def solve(
         threads: how many threads sweep large models; all cores by default. The answer is the same for any number.
         backend: who computes: this machine by default, `cluster.petsc()` for the ranks of an MPI job (docs/scaling.md).
     """
+    if not hasattr(mdp, "n_states"):
+        found = type(mdp).__name__
+        raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
+    if algorithm is not None and not hasattr(algorithm, "step"):
+        raise InvalidArgument(
+            f"algorithm must be one such as kappa_pi(0.9), or None to let the engine choose; found {algorithm!r}"
+        )
     limits = Limits(tol, atol, max_iterations, max_seconds)
     team = None if threads is None else validate.positive_integer(threads, "threads")
     monitor = Monitor(limits, on_iteration, team, backend=backend)
