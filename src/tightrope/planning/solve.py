@@ -54,7 +54,7 @@ def solve(
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
     if algorithm is not None and not hasattr(algorithm, "step"):
         raise InvalidArgument(
-            f"algorithm must be one such as kappa_pi(0.9), or None to let the engine choose; found {algorithm!r}"
+            f"algorithm must be one such as kappa_pi(0.9), or None for the engine's choice; found {algorithm!r}"
         )
     limits = Limits(tol, atol, max_iterations, max_seconds)
     team = None if threads is None else validate.positive_integer(threads, "threads")
