@@ -253,8 +253,11 @@ def large(side="4473", gamma="0.9"):
 
 if __name__ == "__main__":
     if sys.argv[1] == "do":
-        {"memory": lambda S: do_memory(int(S)), "times": do_times, "solve": do_solve, "large": do_large}[sys.argv[2]](
-            *sys.argv[3:]
-        )
+        {
+            "memory": lambda S: do_memory(int(S)),
+            "times": lambda name, n=REPEATS: do_times(name, int(n)),
+            "solve": do_solve,
+            "large": do_large,
+        }[sys.argv[2]](*sys.argv[3:])
     else:
         {f.__name__: f for f in (memory, cost, strong, weak, traffic, large)}[sys.argv[1]](*sys.argv[2:])
