@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 #: Names whose rooms load at first use, so that a solver does not pay for importing the learners.
 _LATER = {
     "approximate": "tightrope.approximate",
+    "cluster": "tightrope.cluster",
     "online": "tightrope.online",
     "testing": "tightrope.testing",
     "theory": "tightrope.theory",
@@ -108,6 +109,7 @@ __all__ = [
     "approximate",
     "as_gymnasium",
     "cautious",
+    "cluster",
     "errors",
     "estimate_from_gymnasium",
     "evaluate_in",

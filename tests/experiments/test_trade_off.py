@@ -146,8 +146,8 @@ def test_records_that_disagree_make_it_depend() -> None:
     mixed += [r for r in records(lambda kappa: 1.0 - kappa) if r.setting["budget"] == IN_ALL]
     analysis = EXPERIMENT.analyse(mixed)
     assert analysis.verdict.answer is Answer.MIXED
-    assert "only the total counts, κ-API: κ = 1" in analysis.advice
-    assert "each call of the oracle is limited, κ-API: κ = 0.5" in analysis.advice
+    assert "for κ-API where only the total counts κ = 1 (" in analysis.advice
+    assert "for κ-API where each call of the oracle is limited κ = 0.5 (" in analysis.advice
 
 
 def test_a_few_comparisons_out_of_many_decide_nothing() -> None:

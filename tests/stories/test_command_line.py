@@ -80,11 +80,14 @@ def test_a_policy_is_written_as_a_table(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("arguments", "limit"),
-    [(("--algorithm", "vi", "--max-iterations", "2"), "max_iterations"), (("--max-seconds", "0"), "max_seconds")],
+    [
+        (("gridworld", "--algorithm", "vi", "--max-iterations", "2"), "max_iterations"),
+        (("garnet", "--max-seconds", "0"), "max_seconds"),
+    ],
 )
 def test_a_limit_is_exit_code_1_with_the_best_so_far(arguments, limit, tmp_path):
     path = tmp_path / "s.npz"
-    result = run("solve", "gridworld", *arguments, "-o", str(path))
+    result = run("solve", *arguments, "-o", str(path))
     assert result.exit_code == 1
     assert f"stopped at {limit}" in result.stdout
     assert Solution.load(path).gap > 0
