@@ -10,6 +10,7 @@ import pytest
 import reference as ref
 import tightrope as tr
 from bridge import mdp_of
+from tightrope.engine.backend import Here
 from tightrope.errors import InvalidArgument, InvalidPolicy, UnsafeUpdate
 from tightrope.model import problems
 
@@ -76,6 +77,22 @@ def test_table_of_recipes_prints_the_theory():
 def test_what_is_no_model_or_no_algorithm_is_said_to_be_none(model, algorithm, words):
     with pytest.raises(tr.errors.InvalidArgument, match=words):
         tr.solve(model, algorithm)
+
+
+def test_ctrl_c_within_an_improvement_ends_the_run():
+    """The engine keeps its best and returns; the loop around it must not go on as if nothing had been pressed."""
+
+    class Pressed(Here):
+        def optimal(self, mdp, monitor, v0):
+            return dataclasses.replace(super().optimal(mdp, monitor, v0), status=tr.Status.INTERRUPTED)
+
+    mdp = problems.gridworld(20, 20, gamma=0.99)
+    sol = tr.solve(mdp, tr.kappa_pi(0.5), backend=Pressed())
+    assert sol.status is tr.Status.INTERRUPTED
+    assert sol.iterations == 0
+    best = tr.solve(mdp, tol=1e-9).value
+    assert (sol.lower <= best).all()
+    assert (best <= sol.upper).all()
 
 
 def iterates(mdp, algorithm, v0, n):

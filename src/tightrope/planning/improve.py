@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tightrope.engine import machine
+from tightrope.engine import Status, machine
 from tightrope.model import validate
 from tightrope.model.policy import Policy
 from tightrope.operators import surrogate, xi
@@ -113,4 +113,6 @@ class Kappa:
         watch = monitor.inner(atol)
         found = machine(monitor).optimal(inner, watch, now.Tv)
         monitor.backups += watch.backups
+        if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
+            raise KeyboardInterrupt
         return Improvement(found.policy, now.v, found.value, backed_up=False)
