@@ -56,7 +56,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def do_memory(S):
+def do_memory(S, successors):
     import tightrope as tr
     from tightrope import cluster
     from tightrope.cluster import ranks
@@ -64,7 +64,7 @@ def do_memory(S):
     backend = cluster.petsc()
     tr.solve(tr.problems.garnet(), tr.modified_policy_iteration(), backend=backend)  # everything is loaded
     base = peak()
-    share = cluster.from_function(*band(S), 0.9, chunk=1 << 12)
+    share = cluster.from_function(*band(S, K=successors), 0.9, chunk=1 << 12)
     solution = tr.solve(share, tr.modified_policy_iteration(), backend=backend)
     peaks = ranks.world().gather((base, peak()))
     tell(backend, base=max(b for b, _ in peaks or [(0, 0)]), peak=max(p for _, p in peaks or [(0, 0)]), gap=solution.gap)
@@ -164,11 +164,11 @@ def spread(times, unit=1e3):
     return f"{unit * min(times):.1f} ({unit * float(np.median(times)):.1f} median, {unit * max(times):.1f} worst)"
 
 
-def memory(size="1000000"):
+def memory(size="1000000", successors="12"):
     print(f"| ranks | peak MB a rank | of it before the model | model and solve | times ranks, of one rank's |\n|{'---|' * 5}")
     alone = None
     for n in (1, 2, 3):
-        found = run(n, "memory", size)
+        found = run(n, "memory", size, successors)
         net = found["peak"] - found["base"]
         alone = alone or (found["peak"], net)
         print(
@@ -254,7 +254,7 @@ def large(side="4473", gamma="0.9"):
 if __name__ == "__main__":
     if sys.argv[1] == "do":
         {
-            "memory": lambda S: do_memory(int(S)),
+            "memory": lambda S, K: do_memory(int(S), int(K)),
             "times": lambda name, n=REPEATS: do_times(name, int(n)),
             "solve": do_solve,
             "large": do_large,
