@@ -82,6 +82,7 @@ class _Rounds:
         self._scratch = np.empty_like(v)
         self._reach = gamma / (1.0 - gamma)
         self._split: tuple[Any, ...] | None = None
+        self._direction = (True, True)
         self._shift = 0.0
         #: Products with P so far.
         self.products = 0
@@ -112,10 +113,11 @@ class _Rounds:
         self._sweeps(ROUND)
 
     def gauss_seidel(self) -> None:
-        """Sweeps in place, to and fro: values run along a path in one of them."""
+        """Sweeps in place, against the drift of the chain or to and fro: values run along a path in one of them."""
         if self._split is None:
-            self._split = _solved_for_staying(self.P, self.r, self.gamma)
-        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, False, True)
+            self._split, drift = _solved_for_staying(self.P, self.r, self.gamma)
+            self._direction = kernels.rounds.direction(*drift, True)
+        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False)
         self.products += ROUND
 
     def krylov(self) -> None:
@@ -137,12 +139,11 @@ class _Rounds:
         return low, high
 
 
-def _solved_for_staying(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[Any, ...]:
-    """The chain solved for the chance of staying put: v = r' + P' v with no diagonal in P'."""
-    indptr, indices, data, shaped = np.empty_like(P.indptr), np.empty_like(P.indices), np.empty_like(P.data), np.empty_like(r)
-    chain = (unsigned(P.indptr), unsigned(P.indices), P.data, r, np.arange(len(r), dtype=np.uint32))
-    kernels.extract_split(*chain, gamma, unsigned(indptr), unsigned(indices), data, shaped)
-    return unsigned(indptr), unsigned(indices), data, shaped
+def _solved_for_staying(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[tuple[Any, ...], tuple[float, float]]:
+    """The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P'; and its moves up and down."""
+    chain = (unsigned(P.indptr), unsigned(P.indices), P.data, r)
+    split = tuple(np.empty_like(array) for array in chain)
+    return split, kernels.extract_split(*chain, np.arange(len(r), dtype=np.uint32), gamma, *split)
 
 
 def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:

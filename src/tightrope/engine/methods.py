@@ -21,8 +21,8 @@ TRIAL = 16
 PATIENCE = 8.0
 #: Improvements that a policy takes to settle, whatever the method.
 SETTLING = 4.0
-#: Most Bellman sweeps in one round of Gauss-Seidel, and how many a fresh start spends on spreading values first.
-CYCLES, SPREAD = 40, 2
+#: Most Bellman sweeps in one round of Gauss-Seidel.
+CYCLES = 40
 #: Whole backups after which Gauss-Seidel must gain a factor of two with every Bellman sweep to go on; twice as many where there
 #: is a sink, a quarter once values have spread.
 BUDGET = 60.0
@@ -76,7 +76,7 @@ def gauss_seidel(work: Workspace) -> Report:
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
     work.take_backup()
     run = _cycles if work.cut else Workspace.gauss_seidel_round
-    done = run(work, 0 if work.spread else SPREAD + work.seams, budget, CYCLES)
+    done = run(work, budget, CYCLES)
     work.spread = True
     cost = 1.7 * work.nnz * done.bellman + work.chain_nnz * (3.0 * (done.bellman - 1) + 1.5 * done.chain)
     if done.change <= done.goal:
@@ -85,25 +85,37 @@ def gauss_seidel(work: Workspace) -> Report:
     return Report(cost, cycles * cost / done.bellman)
 
 
-def _cycles(work: Workspace, spreading: int, budget: float, most: int) -> Cycles:
+def _cycles(work: Workspace, budget: float, most: int) -> Cycles:
     """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
     rounds = kernels.rounds
-    cycles, swept, patience, sweeps = 0, 0, rounds.FIRST, 0
+    swept, patience, sweeps = 0, rounds.FIRST, 0
     change, chain_change, rate = np.inf, np.inf, 1.0
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
+    cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
+    near = not guessed
     while True:
-        before, change = change, work.bellman_gauss_seidel()
+        before, turn, done = change, False, False
+        if near:
+            work.look()
+            change = work.largest
+            done = work.span <= rounds.span_goal(work.u, work.low, work.high, work.gamma, *work.aim)
+        else:
+            change, turn = work.bellman_gauss_seidel()
         cycles += 1
         size = max(float(work.v.max()), -float(work.v.min()))
         goal = 0.9 * work.aim.gap(size) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
-        if cycles > spreading + 1:
+        if before < np.inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
-        if change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+        if done or change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
             return Cycles(cycles, swept, change, goal, rate)
-        target = max(rounds.DEPTH * change, 0.5 * goal)
-        sweeps, chain_change = work.split_sweeps(1 if cycles <= spreading else patience, target)
-        swept += sweeps
+        if near:
+            work.take_backup()
+            near = False
+        else:
+            near = change * min(rate, rounds.NEAR) <= goal
+            sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn)
+            swept += sweeps
 
 
 def factorise(work: Workspace) -> Report:

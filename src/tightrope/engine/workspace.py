@@ -59,7 +59,7 @@ class Workspace:
         self.S, self.gamma = S, mdp.gamma
         self.nnz = P.nnz
         self.actions = mdp.n_pairs / S
-        self._P, self._L, self._room = P, mdp.n_pairs, mdp.chain_room
+        self._P, self._first, self._L, self._room = P, mdp.first, mdp.n_pairs, mdp.chain_room
         #: Whether some state cannot be left: values then most likely spread from there.
         self.has_sinks = mdp.has_sinks
         #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
@@ -69,9 +69,7 @@ class Workspace:
         self.small = P.nnz < SMALL
         #: Whether sweeps are cut into blocks, or a round is one call.
         self.cut = P.nnz >= 2 * team.WORTH_IT
-        self._blocks = team.ranges(P.indptr[mdp.first], BLOCKS) if self.cut else [(0, S)]
-        #: Seams between blocks, each of which values cross once a sweep.
-        self.seams = len(self._blocks) - 1
+        self._blocks: list[tuple[Any, ...]] | None = None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.v = np.full(S, mdp.reward_range[0] / (1.0 - mdp.gamma)) if v0 is None else np.array(v0, dtype=np.float64)
         self.u = np.empty(S)
@@ -86,7 +84,8 @@ class Workspace:
         #: By how much a sweep of the chain shrinks the span, as last seen.
         self.mixing = 1.0
         self.backups = 0
-        self.backwards, self.turn = True, False
+        #: Which way Gauss-Seidel sweeps next, and in which order the chain that it left behind is kept.
+        self.backwards = self.reverse = True
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: How many chains were factorised.
@@ -132,12 +131,13 @@ class Workspace:
         if self.looked:
             self.v, self.u, self.looked = self.u, self.v, False
 
-    def gauss_seidel_round(self, spreading: int, budget: float, most: int) -> Cycles:
+    def gauss_seidel_round(self, budget: float, most: int) -> Cycles:
         """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models."""
-        arguments = (*self._sweeper.model, self.v, unsigned(self.rows), *self._buffers(), *self.aim)
-        found = kernels.rounds.gauss_seidel_round(*arguments, spreading, self.backwards, budget, most)
+        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), *self.aim)
+        base = -np.inf if self.spread or not self.has_sinks else self.v[0]
+        found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most)
         done = Cycles(*found[:5])
-        self.backwards = found[5]
+        self.backwards, self.looked, self.low, self.high = found[5:]
         self.backups += done.bellman * self._L + done.chain * self.S
         return done
 
@@ -156,10 +156,21 @@ class Workspace:
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
 
-    def bellman_gauss_seidel(self) -> float:
-        """One Bellman sweep of v in place; returns the largest change. u is scratch."""
+    def spread_values(self) -> tuple[int, bool]:
+        """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
+        arguments = (*self._sweeper.model, self.v, unsigned(self.rows), float(self.v[0]), self.backwards)
+        n, self.backwards, guessed = kernels.rounds.spread_values(*arguments)
+        self.backups += n * self._L
+        return n, guessed
+
+    def bellman_gauss_seidel(self) -> tuple[float, bool]:
+        """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self._L
-        return self._in_place(kernels.gauss_seidel, (*self._sweeper.model, self.v, unsigned(self.rows)))
+        found = self._in_place(kernels.gauss_seidel, (*self._sweeper.model, self.v, unsigned(self.rows), self.backwards))
+        changes, up, down = zip(*found, strict=True)
+        self.reverse = self.backwards
+        self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
+        return max(changes), turn
 
     def extract(self) -> None:
         """Copy the greedy policy's rows together."""
@@ -180,23 +191,34 @@ class Workspace:
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
 
-    def split_sweeps(self, most: int, target: float) -> tuple[int, float]:
-        """Gauss-Seidel sweeps of v along the greedy policy's chain; returns how many and the last change. u is scratch."""
-        chain = self._buffers()
-        drift = kernels.extract_split(*self._sweeper.pairs, unsigned(self.rows), self.gamma, *chain)
-        self.backwards, self.turn = kernels.rounds.direction(drift, self.backwards)
+    def split_sweeps(self, most: int, target: float, turn: bool) -> tuple[int, float]:
+        """Gauss-Seidel sweeps of v along the chain that the last Bellman sweep left; returns how many and the last change."""
         n, change = 0, np.inf
         while n < most and change > target:
-            change = self._in_place(kernels.split_gauss_seidel, (*chain, self.v))
-            self.backwards ^= self.turn
+            change = max(self._in_place(kernels.split_gauss_seidel, (self.v, self.backwards, self.reverse)))
+            self.backwards ^= turn
             n += 1
         self.backups += n * self.S
         return n, change
 
-    def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> float:
-        """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before; returns the largest change."""
+    def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> list[Any]:
+        """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
+        if self._blocks is None:
+            self._blocks = self._cut_chain()
         self.u[:] = self.v
-        return max(team.each(kernel, (*arguments, self.backwards, self.u), self._blocks, self._sweeper.threads))
+        return team.each(kernel, (*arguments, self.u), self._blocks, self._sweeper.threads)
+
+    def _cut_chain(self) -> list[tuple[Any, ...]]:
+        """Blocks of states, each with room of its own for its part of a chain."""
+        P, first = self._P, self._first
+        indptr, indices, data, r = self._buffers()
+        widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1])
+        blocks, begin = [], 0
+        for n, (lo, hi) in enumerate(team.ranges(P.indptr[first], BLOCKS)):
+            end = begin + int(widest[lo:hi].sum())
+            blocks.append((indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi))
+            begin = end
+        return blocks
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
@@ -215,12 +237,12 @@ class Workspace:
     def chain(self) -> tuple[sp.csr_array, FloatArray]:
         """The extracted chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._buffers()
-        n = int(indptr[-1])
+        n = int(indptr[self.S])
         signed = self._P.indices.dtype
-        return sp.csr_array((data[:n], indices[:n].view(signed), indptr.view(signed)), shape=(self.S, self.S)), r
+        return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
         if self._chain is None:
             room, index = self._room, self._sweeper.pairs[0].dtype
-            self._chain = (np.empty(self.S + 1, index), np.empty(room, index), np.empty(room), np.empty(self.S))
+            self._chain = (np.empty(self.S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(self.S))
         return self._chain

@@ -10,12 +10,16 @@ import numpy as np
 from numba import njit
 
 from tightrope.kernels import band
-from tightrope.kernels.serial import backup, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps
+from tightrope.kernels.serial import backup, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
 #: By how much the sweeps of a chain shrink its change before the policy is looked at again.
 DEPTH = 0.1
+#: By how much one cycle can be hoped to shrink the change, for a look to be worth while.
+NEAR = 0.1
+#: Share of the states that a sweep must give a value to be worth another.
+WORTHWHILE = 1 / 32
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -32,10 +36,13 @@ def chain_patience(patience, sweeps, change, bellman_change):
 
 
 @njit(cache=True, nogil=True)
-def direction(drift, backwards):
-    """Which way to sweep, and whether to turn: a state is best swept after those it moves to, to and fro without a drift."""
-    turn = abs(drift) < DRIFT
-    return (not backwards if turn else drift > 0.0), turn
+def direction(up, down, backwards):
+    """Which way to sweep a chain that moves up and down so often, and whether to turn.
+
+    A state is best swept after those it moves to; where the chain has no drift, sweeps go to and fro.
+    """
+    turn = abs(up - down) <= DRIFT * (up + down)
+    return (not backwards if turn else up > down), turn
 
 
 @njit(cache=True, nogil=True)
@@ -52,40 +59,86 @@ def span_goal(u, low, high, gamma, tol, atol, floor):
 
 
 @njit(cache=True, nogil=True)
-def gauss_seidel_round(
-    indptr, indices, data, r, first, gamma, v, rows, to_indptr, to_indices, to_data, to_r,
-    tol, atol, floor, spreading, backwards, budget, most,
-):  # fmt: skip
-    """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them.
+def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards):
+    """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
-    The first `spreading` cycles sweep the chain only once. Returns Bellman sweeps, chain sweeps, the last change, the one that
-    was aimed at, the factor of the last cycle, and which way to go next.
+    `rows` is a policy that goes where the values came from. Returns how many sweeps there were, which way the last one went,
+    and whether any value is a guess.
+    """
+    v[:] = -np.inf
+    rows[:] = first[:-1]
+    sweeps, valued, guesses = 0, 0, 0
+    while True:
+        before = valued
+        valued, guessed = spread(indptr, indices, data, r, first, gamma, v, rows, backwards)
+        guesses += guessed
+        sweeps += 1
+        if valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
+            break
+        backwards = not backwards
+    for s in range(len(v)):
+        v[s] = max(v[s], base)
+    return sweeps, backwards, guesses > 0
+
+
+@njit(cache=True, nogil=True)
+def gauss_seidel_round(
+    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
+    tol, atol, floor, base, backwards, budget, most,
+):  # fmt: skip
+    """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
+
+    A finite `base` means that v is not known yet: values spread from the sinks first, and where some are guesses the policy
+    that goes where they came from is evaluated. Returns Bellman sweeps, chain sweeps, the last change, the one that was aimed
+    at, the factor of the last cycle, which way to go next, whether u = T v was looked at in the end, and its smallest and
+    largest change if so.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
-    change = chain_change = goal = np.inf
-    rate = 1.0
+    change = chain_change = np.inf
+    rate, target = 1.0, 0.0
+    up = down = 0.0
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
+    near = chained = reverse = False
+    if base > -np.inf:
+        cycles, backwards, chained = spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards)
+        near = not chained
+        if chained:
+            up, down = extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r)
     while True:
-        before = change
-        change = gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, v, 0, len(v))
+        if chained:
+            backwards, turn = direction(up, down, backwards)
+            sweeps, chain_change = split_sweeps(
+                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse
+            )  # fmt: skip
+            swept += sweeps
+            backwards ^= turn and sweeps % 2 == 1
+        before, low, high = change, -np.inf, np.inf
+        if near:
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+            change = max(abs(low), abs(high))
+        else:
+            reverse = backwards
+            change, up, down = gauss_seidel(
+                indptr, indices, data, r, first, gamma, v, rows, backwards, None,
+                to_indptr, to_indices, to_data, to_r, 0, len(v),
+            )  # fmt: skip
         cycles += 1
         size = 0.0
         for s in range(len(v)):
             size = max(size, abs(v[s]))
         # After a sweep that changed nothing by more than this the residual is at most gamma times as large.
         goal = 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)
-        if cycles > spreading + 1:
+        if before < np.inf:
             rate = change / before
             patience = chain_patience(patience, sweeps, chain_change, change)
-        if change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
-            return cycles, swept, change, goal, rate, backwards
-        drift = extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r)
-        backwards, turn = direction(drift, backwards)
-        allowed = 1 if cycles <= spreading else patience
+        done = change <= goal or (near and high - low <= span_goal(u, low, high, gamma, tol, atol, floor))
+        if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+            return cycles, swept, change, goal, rate, backwards, near, low, high
+        chained = not near
+        if near:
+            v[:] = u
+        near = chained and change * min(rate, NEAR) <= goal
         target = max(DEPTH * change, 0.5 * goal)
-        sweeps, chain_change = split_sweeps(to_indptr, to_indices, to_data, to_r, v, allowed, target, backwards, turn)
-        swept += sweeps
-        backwards ^= turn and sweeps % 2 == 1
 
 
 @njit(cache=True, nogil=True)

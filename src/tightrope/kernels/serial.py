@@ -13,6 +13,8 @@ from numba import njit, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
+#: States from which on Gauss-Seidel sweeps both halves of a chain side by side.
+SIDE_BY_SIDE = uint64(1000)
 
 
 @njit(cache=True, nogil=True)
@@ -89,17 +91,23 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
 
 
 @njit(cache=True, nogil=True)
-def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, others, lo, hi):
-    """One Bellman sweep in place, in state order or against it; returns the largest change.
+def gauss_seidel(
+    indptr, indices, data, r, first, gamma, v, rows, backwards, others, to_indptr, to_indices, to_data, to_r, lo, hi
+):  # fmt: skip
+    """One Bellman sweep in place, in state order or against it, that leaves the chain of its greedy pairs behind.
 
-    Every state sees the new values of the states before it in this range and those in `others` outside it, and the chance of
-    staying put is solved for: v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
+    Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
+    outside), and the chance of staying put is solved for: v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
+    The chain is v = r' + P' v with no diagonal in P', its rows in the order of the sweep. Returns the largest change, and how
+    likely the chain's moves to higher and to lower states are, added up.
     """
     begin, size = uint64(lo), uint64(hi) - uint64(lo)
-    largest = 0.0
+    largest, up, down = 0.0, 0.0, 0.0
+    at = uint64(0)
+    to_indptr[0] = 0
     for i in range(size):
         s = begin + (size - ONE - i if backwards else i)
-        best = -np.inf
+        best, staying = -np.inf, 0.0
         chosen = uint64(first[s])
         for l in range(uint64(first[s]), uint64(first[s + ONE])):
             total, stay = 0.0, 0.0
@@ -107,7 +115,7 @@ def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, oth
                 j = uint64(indices[k])
                 if j == s:
                     stay = data[k]
-                elif j - begin < size:
+                elif others is None or j - begin < size:
                     total += data[k] * v[j]
                 else:
                     total += data[k] * others[j]
@@ -117,10 +125,70 @@ def gauss_seidel(indptr, indices, data, r, first, gamma, v, rows, backwards, oth
             if q > best:
                 best = q
                 chosen = l
+                staying = stay
         largest = max(largest, abs(best - v[s]))
         v[s] = best
         rows[s] = chosen
-    return largest
+        scale = 1.0 / (1.0 - gamma * staying) if staying > 0.0 else 1.0
+        for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
+            j = uint64(indices[k])
+            if j != s:
+                to_indices[at] = j
+                to_data[at] = gamma * scale * data[k]
+                at += ONE
+                if j > s:
+                    up += data[k]
+                else:
+                    down += data[k]
+        to_r[i] = scale * r[chosen]
+        to_indptr[i + ONE] = at
+    return largest, up, down
+
+
+@njit(cache=True, nogil=True)
+def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
+    """One sweep in place that values states where v is -inf, from sinks and from states that have a value.
+
+    A successor without a value is guessed to be worth as much as the state itself, for which is then solved: where moves mostly
+    lead towards the values known so far, and slips to the side, that is nearly right at once. Returns how many states have a
+    value now, and how many of them by a guess of this sweep.
+    """
+    size = uint64(len(v))
+    valued, guessed = 0, 0
+    for i in range(size):
+        s = size - ONE - i if backwards else i
+        if v[s] > -np.inf:
+            valued += 1
+            continue
+        best, alone = -np.inf, -np.inf
+        chosen = uint64(first[s])
+        guess, leaves = False, False
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            total, alike = 0.0, 0.0
+            known, unknown = False, False
+            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+                j = uint64(indices[k])
+                if v[j] > -np.inf:
+                    total += data[k] * v[j]
+                    known = True
+                else:
+                    alike += data[k]
+                    unknown |= j != s
+            q = (r[l] + gamma * total) / (1.0 - gamma * alike)
+            if known and q > best:
+                best = q
+                chosen = l
+                guess = unknown
+            alone = max(alone, q)
+            leaves |= known or unknown
+        if not leaves:
+            best = alone
+        if best > -np.inf:
+            v[s] = best
+            rows[s] = chosen
+            valued += 1
+            guessed += guess
+    return valued, guessed
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +210,7 @@ def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r
 def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r):
     """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'.
 
-    Returns the drift: how much likelier moves to higher states are than to lower ones, between -1 and 1.
+    Returns how likely its moves to higher and to lower states are, added up.
     """
     at = uint64(0)
     to_indptr[0] = 0
@@ -167,32 +235,45 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
         if stay > 0.0:
             for k in range(begin, at):
                 to_data[k] *= scale
-        to_r[s] = r[l] * scale
+        to_r[s] = scale * r[l]
         to_indptr[s + ONE] = at
-    return (up - down) / (up + down) if up + down > 0.0 else 0.0
+    return up, down
 
 
 @njit(cache=True, nogil=True)
-def split_gauss_seidel(indptr, indices, data, r, v, backwards, others, lo, hi):
-    """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change."""
+def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, lo, hi):
+    """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change.
+
+    The rows of the chain are those of the states lo..hi-1, in `reverse` order or not. Where there are many, both halves are
+    swept side by side: each state would otherwise wait for the one before.
+    """
     begin, size = uint64(lo), uint64(hi) - uint64(lo)
+    lanes = TWO if size >= SIDE_BY_SIDE else ONE
+    length = (size + lanes - ONE) // lanes
     largest = 0.0
-    for i in range(size):
-        s = begin + (size - ONE - i if backwards else i)
-        total = r[s]
-        for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
-            j = uint64(indices[k])
-            if j - begin < size:
-                total += data[k] * v[j]
-            else:
-                total += data[k] * others[j]
-        largest = max(largest, abs(total - v[s]))
-        v[s] = total
+    for i in range(length):
+        for lane in range(lanes):
+            row = lane * length + (i if backwards == reverse else length - ONE - i)
+            if row < size:
+                s = begin + (size - ONE - row if reverse else row)
+                k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
+                even, odd = r[row], 0.0
+                while k + ONE < end:
+                    near, far = uint64(indices[k]), uint64(indices[k + ONE])
+                    even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                    odd += data[k + ONE] * (v[far] if others is None or far - begin < size else others[far])
+                    k += TWO
+                if k < end:
+                    near = uint64(indices[k])
+                    even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                total = even + odd
+                largest = max(largest, abs(total - v[s]))
+                v[s] = total
     return largest
 
 
 @njit(cache=True, nogil=True)
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
     Returns how many there were and the largest change of the last one.
@@ -200,7 +281,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn):
     n = 0
     change = np.inf
     while n < most and change > target:
-        change = split_gauss_seidel(indptr, indices, data, r, v, backwards, v, 0, len(r))
+        change = split_gauss_seidel(v, backwards, reverse, None, indptr, indices, data, r, 0, len(v))
         backwards = backwards ^ turn
         n += 1
     return n, change

@@ -34,11 +34,11 @@ def ranges(work: Any, parts: int) -> list[tuple[int, int]]:
     return [(lo, hi) for lo, hi in itertools.pairwise(ends) if hi > lo]
 
 
-def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence[tuple[int, int]], threads: int) -> list[Any]:
-    """kernel(*arguments, lo, hi) for every part, on up to `threads` threads; results in order."""
+def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence[tuple[Any, ...]], threads: int) -> list[Any]:
+    """kernel(*arguments, *part) for every part, on up to `threads` threads; results in order."""
 
-    def run(group: Sequence[tuple[int, int]]) -> list[Any]:
-        return [kernel(*arguments, lo, hi) for lo, hi in group]
+    def run(group: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [kernel(*arguments, *part) for part in group]
 
     if threads == 1 or len(parts) == 1:
         return run(parts)
