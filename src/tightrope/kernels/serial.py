@@ -248,11 +248,10 @@ def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, 
     swept side by side: each state would otherwise wait for the one before.
     """
     begin, size = uint64(lo), uint64(hi) - uint64(lo)
-    lanes = TWO if size >= SIDE_BY_SIDE else ONE
-    length = (size + lanes - ONE) // lanes
+    length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
     largest = 0.0
     for i in range(length):
-        for lane in range(lanes):
+        for lane in range(TWO):
             row = lane * length + (i if backwards == reverse else length - ONE - i)
             if row < size:
                 s = begin + (size - ONE - row if reverse else row)
