@@ -108,6 +108,10 @@ class Petsc:
         monitor.note(_METHODS[method])
         return v
 
+    def policy_value(self, mdp: Share, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
+        """From the policy's rows of this share."""
+        return self.chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)  # type: ignore[arg-type]
+
     def sweep_chain(self, P: Rows, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """m products."""
         v = v.copy()
@@ -122,7 +126,7 @@ class Petsc:
         start = self._taken_up(np.full(mdp.n_states, low) if v0 is None else v0)
         status = iterate(mdp, PolicyIteration(OneStep(), _AsFarAsItPays()), monitor, start)  # type: ignore[arg-type]
         assert monitor.best is not None  # noqa: S101  (a run ends after its first record)
-        return Optimum(Policy.of_rows(mdp.pairs, monitor.best[0]), monitor.best[1], status)
+        return Optimum(mdp.pairs, *monitor.best, status)
 
     def together(self, tally: Tally) -> Tally:
         """Counts added up, the clock of rank 0, and Ctrl-C for all where one rank has heard it."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope import kernels
+
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
@@ -80,7 +82,7 @@ class Certificate:
 
 def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, float] | None = None) -> Certificate:
     """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point; `extent` is that of u, where known."""
-    u_low, u_high = extent or (float(u.min()), float(u.max()))
+    u_low, u_high = extent or kernels.extent(u)
     size = max(abs(u_low), abs(u_high))
     v_size = size + max(abs(m), abs(M))
     # An action with |r| beyond this is nowhere near the maximum, rounding or not.

@@ -102,8 +102,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> Cycles:
         else:
             change, turn = work.bellman_gauss_seidel()
         cycles += 1
-        size = max(float(work.v.max()), -float(work.v.min()))
-        goal = 0.9 * work.aim.gap(size) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
+        least, largest = kernels.extent(work.v)
+        goal = 0.9 * work.aim.gap(max(-least, largest)) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
         if before < np.inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)

@@ -71,8 +71,7 @@ class Limits:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tol", "atol", "max_seconds"):
-            x = getattr(self, name)
+        for name, x in (("tol", self.tol), ("atol", self.atol), ("max_seconds", self.max_seconds)):
             if x is not None and not 0.0 <= validate.real(x, name) < np.inf:
                 raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
         if self.max_iterations is not None:
@@ -133,19 +132,18 @@ class Monitor:
         tally = Tally(changes, self.backups, now - self._begin, now >= self.deadline)
         if self.backend is not None:
             tally = self.backend.together(tally)
-        n = len(self.rows) + self.ahead
-        row = Row(n, residual, certificate.gap, certificate.relative_gap, tally.changes, tally.backups, tally.seconds)
+        n, gap = len(self.rows) + self.ahead, certificate.gap
+        row = Row(n, residual, gap, certificate.relative_gap, *tally[:3])
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
-        goal = self.limits.goal(certificate)
-        better = self.best is None or certificate.gap < self.best[1].gap
-        if certificate.gap <= goal and np.isfinite(certificate.gap):
+        if gap <= self.limits.goal(certificate) < np.inf:
             self.best = (rows, certificate)
             return Status.CONVERGED
+        better = self.best is None or gap < self.best[1].gap
         self._stalled += 1
-        if certificate.gap < 0.9 * self._mark:
-            self._stalled, self._mark = 0, certificate.gap
+        if gap < 0.9 * self._mark:
+            self._stalled, self._mark = 0, gap
         self._last = rows.copy()
         if better:
             self.best = (self._last, certificate.copy())

@@ -17,16 +17,23 @@ from tightrope.model.policy import Policy
 if TYPE_CHECKING:
     from tightrope.engine.choice import Method
     from tightrope.model.mdp import MDP
-    from tightrope.model.validate import FloatArray
+    from tightrope.model.pairs import Pairs
+    from tightrope.model.validate import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Optimum:
-    """A policy, what is proved about it, and how the run ended."""
+    """The pairs a policy takes, what is proved about it, and how the run ended."""
 
-    policy: Policy
+    pairs: Pairs
+    rows: IntArray
     certificate: Certificate
     status: Status
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that takes these pairs."""
+        return Policy.of_rows(self.pairs, self.rows)
 
     @property
     def value(self) -> FloatArray:
@@ -71,4 +78,4 @@ def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monito
             raise
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
-    return Optimum(Policy.of_rows(mdp.pairs, watch.best[0]), watch.best[1], status)
+    return Optimum(mdp.pairs, *watch.best, status)

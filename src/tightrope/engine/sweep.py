@@ -27,12 +27,9 @@ class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        P = mdp.P
-        self.first = mdp.first
-        self.pairs = (unsigned(P.indptr), unsigned(P.indices), P.data, mdp.r)
-        self.model = (*self.pairs, unsigned(mdp.first), mdp.gamma)
-        self.threads = team.team_size(threads, P.nnz)
-        self.parts = team.ranges(P.indptr[mdp.first], self.threads) if self.threads > 1 else [(0, mdp.n_states)]
+        self.first, self.model = mdp.first, mdp.arrays
+        self.threads = team.team_size(threads, mdp.n_transitions)
+        self.parts = team.ranges(mdp.P.indptr[mdp.first], self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
     def backup(self, v: FloatArray) -> Sweep:
         """T v in fresh arrays."""
@@ -42,7 +39,10 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        return extremes(team.each(kernels.backup, (*self.model, v, u, unsigned(rows)), self.parts, self.threads))
+        arguments = (*self.model, v, u, unsigned(rows))
+        if self.threads == 1:
+            return kernels.backup(*arguments, 0, len(v))
+        return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))
 
 
 def extremes(changes: list[tuple[float, float]]) -> tuple[float, float]:

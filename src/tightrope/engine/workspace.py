@@ -54,44 +54,46 @@ class Cycles(NamedTuple):
 class Workspace:
     """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
 
+    low = high = 0.0
+    #: Whether u = T v, with its greedy pairs and range, is known.
+    looked = False
+    #: The gap to reach and the gap there is, as last certified.
+    goal, gap = 0.0, np.inf
+    #: How often a round may improve the policy.
+    improvements = 1
+    #: By how much a sweep of the chain shrinks the span, as last seen.
+    mixing = 1.0
+    #: Rows multiplied since this was last asked.
+    backups = 0
+    #: Which way Gauss-Seidel sweeps next, and in which order the chain that it left behind is kept.
+    backwards = reverse = True
+    #: How many chains were factorised.
+    factorised = 0
+    _factor_cost: float | None = None
+    _chain: tuple[Any, Any, Any, Any] | None = None
+    _blocks: list[tuple[Any, ...]] | None = None
+
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None) -> None:
-        P, S = mdp.P, mdp.n_states
-        self.S, self.gamma = S, mdp.gamma
-        self.nnz = P.nnz
-        self.actions = mdp.n_pairs / S
-        self._P, self._first, self._L, self._room = P, mdp.first, mdp.n_pairs, mdp.chain_room
+        self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
+        self.S, self._L, self.gamma = S, L, _ = mdp.n_states, mdp.n_pairs, mdp.gamma
+        self.nnz = nnz = mdp.n_transitions
+        self.actions = L / S
         #: Whether some state cannot be left: values then most likely spread from there.
         self.has_sinks = mdp.has_sinks
         #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
         self.band = None if self.has_sinks else self._narrow_band(mdp)
         self._sweeper = Sweeper(mdp, threads)
-        self.aim = aim
-        self.small = P.nnz < SMALL
+        self.small = nnz < SMALL
         #: Whether sweeps are cut into blocks, or a round is one call.
-        self.cut = P.nnz >= 2 * team.WORTH_IT
-        self._blocks: list[tuple[Any, ...]] | None = None
-        # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
-        self.v = np.full(S, mdp.reward_range[0] / (1.0 - mdp.gamma)) if v0 is None else np.array(v0, dtype=np.float64)
-        self.u = np.empty(S)
-        self.rows = np.empty(S, dtype=mdp.first.dtype)
-        self.low = self.high = 0.0
-        #: Whether u = T v, with its greedy pairs and range, is known.
-        self.looked = False
-        #: The gap to reach and the gap there is, as last certified.
-        self.goal, self.gap = 0.0, np.inf
-        #: How often a round may improve the policy.
-        self.improvements = 1
-        #: By how much a sweep of the chain shrinks the span, as last seen.
-        self.mixing = 1.0
-        self.backups = 0
-        #: Which way Gauss-Seidel sweeps next, and in which order the chain that it left behind is kept.
-        self.backwards = self.reverse = True
+        self.cut = nnz >= 2 * team.WORTH_IT
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
-        #: How many chains were factorised.
-        self.factorised = 0
-        self._factor_cost: float | None = None
-        self._chain: tuple[Any, Any, Any, Any] | None = None
+        # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
+        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma)
+        self.v, self.u = np.empty(S), np.empty(S)
+        self.v[:] = self.base if v0 is None else v0
+        self.rows = np.empty(S, mdp.first.dtype)
+        self._rows = unsigned(self.rows)
 
     def _narrow_band(self, mdp: MDP) -> Band | None:
         """The band of the whole model, if values take many sweeps to cross it and eliminating it costs little more than one."""
@@ -133,8 +135,8 @@ class Workspace:
 
     def gauss_seidel_round(self, budget: float, most: int) -> Cycles:
         """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models."""
-        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), *self.aim)
-        base = -np.inf if self.spread or not self.has_sinks else self.v[0]
+        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), *self.aim)
+        base = -np.inf if self.spread or not self.has_sinks else self.base
         found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most)
         done = Cycles(*found[:5])
         self.backwards, self.looked, self.low, self.high = found[5:]
@@ -143,7 +145,7 @@ class Workspace:
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models, after a look."""
-        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), self.low, self.high, *self.aim)
+        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
         n, swept, self.low, self.high, self.mixing = kernels.rounds.sweep_round(*arguments, share, trial, patience, most)
         self.backups += n * self._L + swept * self.S
         return n, swept
@@ -151,14 +153,14 @@ class Workspace:
     def factor_round(self, ahead: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        arguments = (*self._sweeper.model, self.v, self.u, unsigned(self.rows), *self._buffers(), self.low, self.high, *self.aim)
+        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
         n, self.low, self.high = kernels.rounds.factor_round(*arguments, *self.band, ahead, most)
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self._sweeper.model, self.v, unsigned(self.rows), float(self.v[0]), self.backwards)
+        arguments = (*self._model, self.v, self._rows, self.base, self.backwards)
         n, self.backwards, guessed = kernels.rounds.spread_values(*arguments)
         self.backups += n * self._L
         return n, guessed
@@ -166,7 +168,7 @@ class Workspace:
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self._L
-        found = self._in_place(kernels.gauss_seidel, (*self._sweeper.model, self.v, unsigned(self.rows), self.backwards))
+        found = self._in_place(kernels.gauss_seidel, (*self._model, self.v, self._rows, self.backwards))
         changes, up, down = zip(*found, strict=True)
         self.reverse = self.backwards
         self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
@@ -174,7 +176,7 @@ class Workspace:
 
     def extract(self) -> None:
         """Copy the greedy policy's rows together."""
-        kernels.extract(*self._sweeper.pairs, unsigned(self.rows), *self._buffers())
+        kernels.extract(*self._model[:4], self._rows, *self._buffers())
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the extracted chain until the span is <= target; returns how many. u is scratch."""
@@ -210,7 +212,7 @@ class Workspace:
 
     def _cut_chain(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain."""
-        P, first = self._P, self._first
+        P, first = self._mdp.P, self._mdp.first
         indptr, indices, data, r = self._buffers()
         widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1])
         blocks, begin = [], 0
@@ -230,7 +232,7 @@ class Workspace:
         return self._factor_cost
 
     def take_backups(self) -> int:
-        """Rows multiplied since this was last asked."""
+        """What `backups` counts."""
         n, self.backups = self.backups, 0
         return n
 
@@ -238,11 +240,11 @@ class Workspace:
         """The extracted chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._buffers()
         n = int(indptr[self.S])
-        signed = self._P.indices.dtype
+        signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
         if self._chain is None:
-            room, index = self._room, self._sweeper.pairs[0].dtype
+            room, index = self._mdp.chain_room, self._model[0].dtype
             self._chain = (np.empty(self.S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(self.S))
         return self._chain

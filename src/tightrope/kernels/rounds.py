@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from tightrope.kernels import band
-from tightrope.kernels.serial import backup, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
+from tightrope.kernels.serial import backup, extent, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
@@ -48,10 +48,7 @@ def direction(up, down, backwards):
 @njit(cache=True, nogil=True)
 def span_goal(u, low, high, gamma, tol, atol, floor):
     """The span of T v - v at which the bounds around u = T v are close enough, low <= u - v <= high being its range."""
-    least, largest = np.inf, -np.inf
-    for s in range(len(u)):
-        least = min(least, u[s])
-        largest = max(largest, u[s])
+    least, largest = extent(u)
     reach = gamma / (1.0 - gamma)
     centre = 0.5 * reach * (low + high)
     scale = max(abs(least + centre), abs(largest + centre))
@@ -123,9 +120,8 @@ def gauss_seidel_round(
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
         cycles += 1
-        size = 0.0
-        for s in range(len(v)):
-            size = max(size, abs(v[s]))
+        least, largest = extent(v)
+        size = max(-least, largest)
         # After a sweep that changed nothing by more than this the residual is at most gamma times as large.
         goal = 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)
         if before < np.inf:

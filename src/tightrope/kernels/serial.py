@@ -51,6 +51,16 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, lo, hi):
 
 
 @njit(cache=True, nogil=True)
+def extent(v):
+    """The smallest and the largest entry."""
+    low, high = np.inf, -np.inf
+    for s in range(len(v)):
+        low = min(low, v[s])
+        high = max(high, v[s])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
 def policy_backup(indptr, indices, data, r, gamma, v, out, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v."""
     low, high = np.inf, -np.inf

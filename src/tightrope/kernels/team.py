@@ -24,7 +24,7 @@ def cores() -> int:
 
 def team_size(threads: int | None, nnz: int) -> int:
     """How many threads to use on a model with nnz transitions; None asks for all cores."""
-    return min(threads or cores(), max(1, nnz // WORTH_IT))
+    return 1 if nnz < 2 * WORTH_IT else min(threads or cores(), nnz // WORTH_IT)
 
 
 def ranges(work: Any, parts: int) -> list[tuple[int, int]]:

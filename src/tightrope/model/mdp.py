@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from tightrope.kernels import unsigned
 from tightrope.model import build, gym, validate
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
@@ -82,7 +83,8 @@ class MDP:
     def reshaped(self, r: FloatArray, gamma: float) -> MDP:
         """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
         twin = object.__new__(MDP)
-        twin.__dict__.update(width=self.width, chain_room=self.chain_room, has_sinks=self.has_sinks)  # they depend on P alone
+        known = {"width": self.width, "chain_room": self.chain_room, "has_sinks": self.has_sinks, "facts": self.facts}
+        twin.__dict__.update(known)  # they depend on P alone
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         return twin
 
@@ -92,20 +94,30 @@ class MDP:
     from_function = classmethod(build.from_function)
     from_gymnasium = classmethod(gym.from_gymnasium)
 
-    @property
+    @cached_property
     def first(self) -> IntArray:
         """Where each state's rows begin [S+1]."""
         return self.pairs.first
 
-    @property
+    @cached_property
     def n_states(self) -> int:
         """Number of states, S."""
         return self.pairs.n_states
 
-    @property
+    @cached_property
     def n_pairs(self) -> int:
         """Number of feasible (state, action) pairs, L."""
         return self.pairs.n_pairs
+
+    @cached_property
+    def n_transitions(self) -> int:
+        """Number of stored transitions."""
+        return int(self.P.nnz)
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """What compiled loops take of a model: indptr, indices, data, r, first and γ, with indices as unsigned numbers."""
+        return unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, unsigned(self.first), self.gamma
 
     @cached_property
     def terminal(self) -> BoolArray:
@@ -135,6 +147,11 @@ class MDP:
     def chain_room(self) -> int:
         """The largest number of transitions that the chain of a deterministic policy can have."""
         return int(np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1]).sum())
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Room for what the engine finds out about P; every reshaped twin shares it."""
+        return {}
 
     @cached_property
     def reward_range(self) -> tuple[float, float]:
