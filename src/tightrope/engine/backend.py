@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tightrope.engine.certificate import certify
-from tightrope.engine.chain import chain_value, sweep_chain
+from tightrope.engine.chain import chain_value, policy_value, sweep_chain
 from tightrope.engine.optimal import optimal
 from tightrope.engine.sweep import Sweeper
 
@@ -47,6 +47,9 @@ class Backend(Protocol):
     ) -> FloatArray:
         """The solution of v = r + γ P v to within `goal`; 0 means as exactly as floats allow."""
 
+    def policy_value(self, mdp: Any, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
+        """v^π of a policy of a model, to within `goal`."""
+
     def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """(T^π)^m v."""
 
@@ -80,6 +83,10 @@ class Here:
     ) -> FloatArray:
         """By whatever this chain is made for."""
         return chain_value(P, r, gamma, guess, goal, monitor)
+
+    def policy_value(self, mdp: Any, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
+        """By whatever this model is made for."""
+        return policy_value(mdp, policy, guess, goal, monitor)
 
     def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """By the fused kernel."""

@@ -14,13 +14,15 @@ import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.certificate import EPS
-from tightrope.engine.direct import factor_cost, solve_chain
+from tightrope.engine.direct import factor_cost, model_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tightrope.model.mdp import MDP
+    from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
 
 #: Below this many states a factorisation costs less than deciding whether to make one.
@@ -29,6 +31,8 @@ SMALL = 2_000
 ROUND, MEASURE = 24, 3
 #: The methods of a round, by name.
 METHODS = ("sweep", "gauss_seidel", "krylov")
+#: Most Gauss-Seidel sweeps of a policy's chain in a model with sinks before other methods are tried.
+PATHS = 200
 #: Products that are left at the present rate when other methods are worth a try.
 LONG = 60
 #: How fast a method that did badly is given another chance.
@@ -156,6 +160,36 @@ def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:
         moving = gamma * (backwards @ moving)
         x += moving
     return x
+
+
+def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
+    """v^π of a policy of a model, to within `goal`: by what is known about the model, or else about the chain."""
+    rows = policy.rows
+    if rows is None or (goal == 0.0 and mdp.n_states <= SMALL):
+        return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
+    band = None if mdp.has_sinks else model_band(mdp)
+    S, index = mdp.n_states, mdp.P.indices.dtype
+    chain = (np.empty(S + 1, index), np.empty(mdp.chain_room, index), np.empty(mdp.chain_room), np.empty(S))
+    to = (unsigned(chain[0]), unsigned(chain[1]), *chain[2:])
+    v = np.empty(S) if guess is None or band is not None else np.array(guess)
+    if guess is not None and mdp.has_sinks and goal > 0.0:
+        up, down = kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to)
+        backwards, turn = kernels.rounds.direction(up, down, False)
+        # After a sweep that changed nothing by more than this, no error is larger than the goal.
+        target = goal * (1.0 - mdp.gamma) / mdp.gamma if mdp.gamma > 0.0 else np.inf
+        n, change = kernels.split_sweeps(*to, v, PATHS, target, backwards, turn, False)
+        monitor.backups += n * S
+        if change <= target:
+            return v
+        guess = v
+    kernels.extract(*mdp.arrays[:4], unsigned(rows), *to)
+    if band is not None:
+        kernels.band.value(*to, mdp.gamma, *band, v)
+        monitor.backups += S
+        return v
+    n = int(chain[0][-1])
+    P = sp.csr_array((chain[2][:n], chain[1][:n], chain[0]), shape=(S, S))
+    return chain_value(P, chain[3], mdp.gamma, guess, goal, monitor)
 
 
 def sweep_chain(P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:

@@ -17,6 +17,7 @@ from tightrope.kernels import unsigned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray, IntArray
 
     Solver = Callable[[FloatArray], FloatArray]
@@ -27,6 +28,10 @@ NEAR = 64
 HUBS = 40
 #: Room for a band, in numbers for each transition; and room that is never too much.
 ROOM, SMALL = 4, 1_000_000
+#: What eliminating the band of a model may cost, in sweeps of the model, to be the first method that is tried.
+LITTLE = 25.0
+#: Sweeps that a value must take to get from one end of a band to the other for that.
+CROSSING = 8
 #: A chain with so few transitions a state is little more than paths into cycles, which hardly fill in: the cost of each.
 LONE, SPARSE = 1.2, 300.0
 #: Largest model whose ordering is computed only to learn what a factorisation would cost.
@@ -71,6 +76,20 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
     hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NEAR, HUBS, number)
     narrow = hubs <= HUBS and S * (below + 1 + above + hubs) <= max(ROOM * P.nnz, SMALL)
     return Band(number, hubs, below, above) if narrow else None
+
+
+def model_band(mdp: MDP) -> Band | None:
+    """The band of a whole model, if values take many sweeps to cross it and eliminating it costs little more than one.
+
+    It depends on P alone, and is found once for a model and all its reshaped twins.
+    """
+    if "band" not in mdp.facts:
+        S, band = mdp.n_states, narrow_band(mdp.P, mdp.first)
+        if band is not None and (S * band.cost > LITTLE * mdp.P.nnz or CROSSING * (band.below + 1 + band.above) > S):
+            band = None
+        mdp.facts["band"] = band
+    found: Band | None = mdp.facts["band"]
+    return found
 
 
 def _sparse(P: sp.csr_array, gamma: float) -> Solver:

@@ -30,9 +30,8 @@ class Exact:
     """v^π, the fixed point of T^π, to within a hundredth of the gap the run is after."""
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
-        """By sparse LU or sweeps, whichever this chain is made for."""
-        P, r = found.policy.induced(mdp)
-        return machine(monitor).chain_value(P, r, mdp.gamma, found.guess, SHARE * goal, monitor)
+        """By elimination, Gauss-Seidel or sweeps, whichever this chain is made for."""
+        return machine(monitor).policy_value(mdp, found.policy, found.guess, SHARE * goal, monitor)
 
 
 @dataclass(frozen=True)

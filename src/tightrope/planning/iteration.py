@@ -70,8 +70,7 @@ class PolicyIteration:
         watch = monitor or Monitor(Limits())
         policy = pi0 if pi0 is not None or self.alpha == 1.0 else Policy.uniform(mdp)
         if policy is not None and v0 is None:
-            P, r = policy.induced(mdp)
-            v = machine(watch).chain_value(P, r, mdp.gamma, None, 0.0, watch)
+            v = machine(watch).policy_value(mdp, policy, None, 0.0, watch)
         else:
             v = np.zeros(mdp.n_states) if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
         return _look(mdp, v, policy, watch)
