@@ -120,7 +120,7 @@ class Petsc:
         monitor.backups += m * len(r)
         return v
 
-    def optimal(self, mdp: Share, monitor: Monitor, v0: FloatArray | None) -> Optimum:
+    def optimal(self, mdp: Share, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:  # noqa: ARG002  (a protocol)
         """By the one loop: improve in one step, evaluate as far as that pays."""
         low = mdp.reward_range[0] / (1.0 - mdp.gamma)
         start = self._taken_up(np.full(mdp.n_states, low) if v0 is None else v0)

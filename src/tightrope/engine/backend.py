@@ -53,8 +53,8 @@ class Backend(Protocol):
     def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """(T^π)^m v."""
 
-    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None) -> Optimum:
-        """The optimum of a model within the limits of the monitor."""
+    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:
+        """The optimum of a model within the limits of the monitor; `look` is a backup of v0, where there has been one."""
 
     def together(self, tally: Tally) -> Tally:
         """The counts of all processes added up, and one clock for all."""
@@ -92,9 +92,9 @@ class Here:
         """By the fused kernel."""
         return sweep_chain(P, r, gamma, v, m, monitor)
 
-    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None) -> Optimum:
+    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:
         """By the engine."""
-        return optimal(mdp, monitor=monitor, v0=v0)
+        return optimal(mdp, monitor=monitor, v0=v0, look=look)
 
     def together(self, tally: Tally) -> Tally:
         """This process is all."""

@@ -16,6 +16,7 @@ from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
     from tightrope.engine.choice import Method
+    from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.pairs import Pairs
     from tightrope.model.validate import FloatArray, IntArray
@@ -41,11 +42,18 @@ class Optimum:
         return self.certificate.value
 
 
-def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None) -> Optimum:
-    """An optimal policy with a certified relative gap of tol (0: as small as floats allow); a monitor brings its own limits."""
+def optimal(
+    mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None, look: Sweep | None = None
+) -> Optimum:
+    """An optimal policy with a certified relative gap of tol (0: as small as floats allow).
+
+    A monitor brings its own limits; `look` is a backup of v0, where there has been one.
+    """
     watch = monitor or Monitor(Limits(tol))
     limits = watch.limits
     work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads)
+    if look is not None:
+        work.take_look(look)
     work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
     status: Status | None = None

@@ -8,22 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import factor_cost, narrow_band
+from tightrope.engine.direct import factor_cost, model_band
 from tightrope.engine.sweep import Sweeper, extremes
 from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
-    from tightrope.engine.direct import Band
+    from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
 #: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
 BLOCKS = 8
-#: What eliminating a band may cost, in sweeps of the model, to be the first method that is tried.
-LITTLE = 25.0
-#: Sweeps that a value must take to get from one end of a band to the other for that.
-CROSSING = 8
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
 
@@ -81,7 +77,7 @@ class Workspace:
         #: Whether some state cannot be left: values then most likely spread from there.
         self.has_sinks = mdp.has_sinks
         #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
-        self.band = None if self.has_sinks else self._narrow_band(mdp)
+        self.band = None if self.has_sinks else model_band(mdp)
         self._sweeper = Sweeper(mdp, threads)
         self.small = nnz < SMALL
         #: Whether sweeps are cut into blocks, or a round is one call.
@@ -94,13 +90,6 @@ class Workspace:
         self.v[:] = self.base if v0 is None else v0
         self.rows = np.empty(S, mdp.first.dtype)
         self._rows = unsigned(self.rows)
-
-    def _narrow_band(self, mdp: MDP) -> Band | None:
-        """The band of the whole model, if values take many sweeps to cross it and eliminating it costs little more than one."""
-        band = narrow_band(mdp.P, mdp.first)
-        if band is None or self.S * band.cost > LITTLE * self.nnz or CROSSING * (band.below + 1 + band.above) > self.S:
-            return None
-        return band
 
     @property
     def span(self) -> float:
@@ -121,6 +110,11 @@ class Workspace:
         """Back v up once: u, the greedy pairs and the range of the change."""
         self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
         self.backups += self._L
+        self.looked = True
+
+    def take_look(self, look: Sweep) -> None:
+        """A look at v that somebody else has had."""
+        self.u[:], self.rows[:], self.low, self.high = look
         self.looked = True
 
     def aim_at(self, found: Certificate) -> None:
