@@ -53,7 +53,9 @@ def sweep(work: Workspace) -> Report:
     if work.small:
         improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, work.improvements)
     else:
-        goal = max(0.5 * work.goal / work.gap, share) * work.span
+        told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
+        work.share = kernels.rounds.deeper(work.share, share, *told)
+        goal = max(0.5 * work.goal / work.gap, work.share) * work.span
         work.extract()
         work.take_backup()
         n = work.policy_sweeps(trial, goal)
@@ -61,6 +63,7 @@ def sweep(work: Workspace) -> Report:
             more = int(np.log(goal / work.span) / np.log(work.mixing)) + 1
             if more <= PATIENCE * work.actions:
                 n += work.policy_sweeps(2 * more, goal)
+        work.chain_span = work.span
     digits = -np.log(max(work.goal / work.gap, EPS))
     improvements = SETTLING + digits / np.log(10.0)
     sweeps = digits / -np.log(work.mixing) if 0.0 < work.mixing < 1.0 else np.inf

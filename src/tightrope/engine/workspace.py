@@ -59,6 +59,10 @@ class Workspace:
     improvements = 1
     #: By how much a sweep of the chain shrinks the span, as last seen.
     mixing = 1.0
+    #: The span of the last sweep of a chain.
+    chain_span = 0.0
+    #: By how much chains are to shrink their span.
+    share = 1.0
     #: Rows multiplied since this was last asked.
     backups = 0
     #: Which way Gauss-Seidel sweeps next, and in which order the chain that it left behind is kept.

@@ -16,6 +16,8 @@ from tightrope.kernels.serial import backup, extent, extract, extract_split, gau
 DRIFT = 0.3
 #: By how much the sweeps of a chain shrink its change before the policy is looked at again.
 DEPTH = 0.1
+#: A policy has settled when the span of a Bellman backup is at most this much larger than that of its chain's last sweep.
+SETTLED = 1.2
 #: By how much one cycle can be hoped to shrink the change, for a look to be worth while.
 NEAR = 0.1
 #: Share of the states that a sweep must give a value to be worth another.
@@ -138,17 +140,28 @@ def gauss_seidel_round(
 
 
 @njit(cache=True, nogil=True)
+def deeper(share, least, chain_span, span, mixing, patience):
+    """By how much to shrink the span on the next chain, if a backup had this span after the last chain's had come to that.
+
+    Where it found little to improve the policy has settled, and what is left is worth sweeping for, as far as that goes fast;
+    otherwise by no more than `least`.
+    """
+    further = share * share if span <= SETTLED * chain_span else least
+    return further if mixing**patience <= further else least
+
+
+@njit(cache=True, nogil=True)
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, share, trial, patience, most,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
-    A chain is swept until the span of its change is `share` of what it was, `trial` times or, where that will do, until it has
-    cost `patience` whole sweeps. u = T v at the end too. Returns the improvements, the chain sweeps, the smallest and largest
-    change, and by how much a sweep of the chain shrinks the span.
+    A chain is swept until the span of its change is `share` of what it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain
+    sweeps, the smallest and largest change, and by how much a sweep of the chain shrinks the span.
     """
     improvements, swept, mixing = 0, 0, 1.0
+    least = share
     while True:
         span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most):
@@ -164,9 +177,10 @@ def sweep_round(
             if more <= patience:
                 n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
                 swept += n
-        slow = high - low > target
+        slow, chain_span = high - low > target, high - low
         low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
         improvements += 1
+        share = deeper(share, least, chain_span, high - low, mixing, patience)
         if slow or high - low > 0.9 * span:
             return improvements, swept, low, high, mixing
 
