@@ -165,10 +165,10 @@ def test_chain_flow_is_the_transposed_system(S):
 def test_workspace_allocates_the_chain_once():
     work = Workspace(problems.queue(50), None, Aim(1e-6, -1.0))
     work.look()
-    work.extract()
+    work.take_chain()
     before = [a.ctypes.data for a in work._buffers()]
     work.look()
-    work.extract()
+    work.take_chain()
     assert [a.ctypes.data for a in work._buffers()] == before
 
 

@@ -56,7 +56,7 @@ def sweep(work: Workspace) -> Report:
         told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
         work.share = kernels.rounds.deeper(work.share, share, *told)
         goal = max(0.5 * work.goal / work.gap, work.share) * work.span
-        work.extract()
+        work.take_chain()
         work.take_backup()
         n = work.policy_sweeps(trial, goal)
         if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
@@ -131,7 +131,6 @@ def factorise(work: Workspace) -> Report:
     if work.band is not None and work.small:
         work.factor_round(ahead, work.improvements)
     else:
-        work.extract()
         work.v, work.looked = solve_chain(*work.chain(), work.gamma), False
         for _ in range(ahead if work.band is not None else 0):
             work.look()

@@ -39,7 +39,7 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, unsigned(rows))
+        arguments = (*self.model, v, u, unsigned(rows), None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

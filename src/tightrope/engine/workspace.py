@@ -61,6 +61,8 @@ class Workspace:
     mixing = 1.0
     #: The span of the last sweep of a chain.
     chain_span = 0.0
+    #: Whether looks leave the greedy policy's chain behind, and whether the last one did.
+    chaining = chained = False
     #: By how much chains are to shrink their span.
     share = 1.0
     #: Rows multiplied since this was last asked.
@@ -112,9 +114,26 @@ class Workspace:
 
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
-        self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
+        if self.chaining:
+            arguments = (*self._model, self.v, self.u, self._rows)
+            self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._sweeper.threads))
+        else:
+            self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
+        self.backups += self._L
+        self.looked, self.chained = True, self.chaining
+
+    def look_blindly(self) -> None:
+        """What a look at a constant v comes to, up to rounding: the largest rewards."""
+        _, _, _, r, first, gamma = self._model
+        kernels.best_pairs(r, first, self.u, self._rows)
+        self.u += gamma * self.base
+        least, most = kernels.extent(self.u)
+        self.low, self.high = least - self.base, most - self.base
         self.backups += self._L
         self.looked = True
+        reach = gamma / (1.0 - gamma)
+        centre = 0.5 * reach * (self.low + self.high)
+        self.goal, self.gap = self.aim.gap(max(abs(least + centre), abs(most + centre))), reach * self.span or np.inf
 
     def take_look(self, look: Sweep) -> None:
         """A look at v that somebody else has had."""
@@ -172,21 +191,20 @@ class Workspace:
         self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
         return max(changes), turn
 
-    def extract(self) -> None:
-        """Copy the greedy policy's rows together."""
-        kernels.extract(*self._model[:4], self._rows, *self._buffers())
+    def take_chain(self) -> None:
+        """Copy the greedy policy's rows together, unless the look has; looks do so from now on."""
+        if not self.chained:
+            team.each(kernels.extract, (*self._model[:4], self._rows), self._pieces(), self._sweeper.threads)
+        self.chaining = self.chained = True
 
     def policy_sweeps(self, most: int, target: float) -> int:
-        """Sweeps of v along the extracted chain until the span is <= target; returns how many. u is scratch."""
-        span, n, chain = self.span, 0, (*self._buffers(), self.gamma)
-        if self._sweeper.threads == 1:
-            n, self.low, self.high = kernels.policy_sweeps(*chain, self.v, self.u, most, target)
-        else:
-            while n < most and (n == 0 or self.span > target):
-                changes = team.each(kernels.policy_backup, (*chain, self.v, self.u), self._sweeper.parts, self._sweeper.threads)
-                self.low, self.high = extremes(changes)
-                self.v, self.u = self.u, self.v
-                n += 1
+        """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
+        span, n, pieces, threads = self.span, 0, self._pieces(), self._sweeper.threads
+        while n < most and (n == 0 or self.span > target):
+            changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u), pieces, threads)
+            self.low, self.high = extremes(changes)
+            self.v, self.u = self.u, self.v
+            n += 1
         self.backups += n * self.S
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
@@ -203,29 +221,28 @@ class Workspace:
 
     def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> list[Any]:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
-        if self._blocks is None:
-            self._blocks = self._cut_chain()
         self.u[:] = self.v
-        return team.each(kernel, (*arguments, self.u), self._blocks, self._sweeper.threads)
+        self.chained = False
+        return team.each(kernel, (*arguments, self.u), self._pieces(), self._sweeper.threads)
 
-    def _cut_chain(self) -> list[tuple[Any, ...]]:
-        """Blocks of states, each with room of its own for its part of a chain."""
-        P, first = self._mdp.P, self._mdp.first
-        indptr, indices, data, r = self._buffers()
-        widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1])
-        blocks, begin = [], 0
-        for n, (lo, hi) in enumerate(team.ranges(P.indptr[first], BLOCKS)):
-            end = begin + int(widest[lo:hi].sum())
-            blocks.append((indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi))
-            begin = end
-        return blocks
+    def _pieces(self) -> list[tuple[Any, ...]]:
+        """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
+        if self._blocks is None:
+            indptr, indices, data, r = self._buffers()
+            self._blocks, begin = [], 0
+            P, first = self._mdp.P, self._mdp.first
+            widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1]) if self.cut else None
+            for n, (lo, hi) in enumerate(team.ranges(P.indptr[first], BLOCKS) if self.cut else [(0, self.S)]):
+                end = len(data) if widest is None else begin + int(widest[lo:hi].sum())
+                self._blocks.append((indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi))
+                begin = end
+        return self._blocks
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
         if self.band is not None:
             return self.S * self.band.cost
         if self._factor_cost is None:
-            self.extract()
             self._factor_cost = factor_cost(self.chain()[0])
         return self._factor_cost
 
@@ -235,8 +252,10 @@ class Workspace:
         return n
 
     def chain(self) -> tuple[sp.csr_array, FloatArray]:
-        """The extracted chain as SciPy sees it, sharing memory: P^π and r^π."""
+        """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._buffers()
+        kernels.extract(*self._model[:4], self._rows, indptr, indices, data, r, 0, self.S)
+        self.chained = not self.cut
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r

@@ -113,7 +113,7 @@ def gauss_seidel_round(
             backwards ^= turn and sweeps % 2 == 1
         before, low, high = change, -np.inf, np.inf
         if near:
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
             reverse = backwards
@@ -166,7 +166,8 @@ def sweep_round(
         span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most):
             return improvements, swept, low, high, mixing
-        extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r)
+        if improvements == 0:
+            extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         v[:] = u
         target = max(0.5 * goal, share * span)
         n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, trial, target)
@@ -178,7 +179,9 @@ def sweep_round(
                 n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
                 swept += n
         slow, chain_span = high - low > target, high - low
-        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+        low, high = backup(
+            indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r, 0, len(v)
+        )  # fmt: skip
         improvements += 1
         share = deeper(share, least, chain_span, high - low, mixing, patience)
         if slow or high - low > 0.9 * span:
@@ -197,13 +200,18 @@ def factor_round(
     """
     improvements = 0
     while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
-        extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r)
+        if improvements == 0 or ahead > 0:
+            extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         band.value(to_indptr, to_indices, to_data, to_r, gamma, number, hubs, below, above, v)
-        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
-        for _ in range(ahead):
-            if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
-                break
-            v[:] = u
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, 0, len(v))
+        if ahead == 0:
+            low, high = backup(
+                indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r, 0, len(v)
+            )  # fmt: skip
+        for i in range(ahead + 1 if ahead > 0 else 0):
+            if i > 0:
+                if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
+                    break
+                v[:] = u
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
         improvements += 1
     return improvements, low, high

@@ -18,9 +18,15 @@ SIDE_BY_SIDE = uint64(1000)
 
 
 @njit(cache=True, nogil=True)
-def backup(indptr, indices, data, r, first, gamma, v, out, rows, lo, hi):
-    """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v."""
+def backup(indptr, indices, data, r, first, gamma, v, out, rows, to_indptr, to_indices, to_data, to_r, lo, hi):
+    """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
+
+    Unless `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
+    """
     low, high = np.inf, -np.inf
+    begin, at = uint64(lo), uint64(0)
+    if to_indptr is not None:
+        to_indptr[0] = 0
     l = uint64(first[lo])
     k = uint64(indptr[l])
     for s in range(uint64(lo), uint64(hi)):
@@ -47,6 +53,13 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, lo, hi):
         high = max(high, change)
         out[s] = best
         rows[s] = chosen
+        if to_indptr is not None:
+            for i in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
+                to_indices[at] = indices[i]
+                to_data[at] = data[i]
+                at += ONE
+            to_r[s - begin] = r[chosen]
+            to_indptr[s - begin + ONE] = at
     return low, high
 
 
@@ -61,12 +74,13 @@ def extent(v):
 
 
 @njit(cache=True, nogil=True)
-def policy_backup(indptr, indices, data, r, gamma, v, out, lo, hi):
-    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v."""
+def policy_backup(gamma, v, out, indptr, indices, data, r, lo, hi):
+    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1."""
     low, high = np.inf, -np.inf
-    k = uint64(indptr[lo])
-    for s in range(uint64(lo), uint64(hi)):
-        end = uint64(indptr[s + ONE])
+    begin = uint64(lo)
+    k = uint64(0)
+    for s in range(begin, uint64(hi)):
+        end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
         while k + ONE < end:
             even += data[k] * v[indices[k]]
@@ -75,7 +89,7 @@ def policy_backup(indptr, indices, data, r, gamma, v, out, lo, hi):
         if k < end:
             even += data[k] * v[indices[k]]
             k += ONE
-        q = r[s] + gamma * (even + odd)
+        q = r[s - begin] + gamma * (even + odd)
         change = q - v[s]
         low = min(low, change)
         high = max(high, change)
@@ -92,7 +106,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     low, high = -np.inf, np.inf
     n = 0
     while n < most and high - low > target:
-        low, high = policy_backup(indptr, indices, data, r, gamma, v, out, 0, len(r))
+        low, high = policy_backup(gamma, v, out, indptr, indices, data, r, 0, len(r))
         v, out = out, v
         n += 1
     if n % 2:
@@ -202,18 +216,18 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
 
 
 @njit(cache=True, nogil=True)
-def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r):
-    """The rows of P and r that a policy uses, copied together."""
-    at = uint64(0)
+def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, lo, hi):
+    """The rows of P and r that a policy uses in the states lo..hi-1, copied together."""
+    begin, at = uint64(lo), uint64(0)
     to_indptr[0] = 0
-    for s in range(uint64(len(rows))):
+    for s in range(begin, uint64(hi)):
         l = uint64(rows[s])
         for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
             to_indices[at] = indices[k]
             to_data[at] = data[k]
             at += ONE
-        to_r[s] = r[l]
-        to_indptr[s + ONE] = at
+        to_r[s - begin] = r[l]
+        to_indptr[s - begin + ONE] = at
 
 
 @njit(cache=True, nogil=True)
@@ -308,3 +322,13 @@ def best_pairs(q, first, out, rows):
                 chosen = l
         out[s] = best
         rows[s] = chosen
+
+
+@njit(cache=True, nogil=True)
+def blend(r, first, v, kappa, out):
+    """out = kappa r + (1 - kappa) v, v being that of the state a pair belongs to."""
+    rest = 1.0 - kappa
+    for s in range(uint64(len(v))):
+        here = rest * v[s]
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            out[l] = kappa * r[l] + here
