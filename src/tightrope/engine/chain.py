@@ -182,7 +182,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         if change <= target:
             return v
         guess = v
-    kernels.extract(*mdp.arrays[:4], unsigned(rows), *to)
+    kernels.extract(*mdp.arrays[:4], unsigned(rows), *to, 0, len(rows))
     if band is not None:
         kernels.band.value(*to, mdp.gamma, *band, v)
         monitor.backups += S

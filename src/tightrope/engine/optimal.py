@@ -59,8 +59,10 @@ def optimal(
     status: Status | None = None
     method: Method | None = None
     report, before = None, np.inf
-    if v0 is None and choice.next() is gauss_seidel:  # it needs no look to begin with
-        method, watch.ahead = gauss_seidel, 1
+    if v0 is None:  # there is nothing to see yet
+        method, watch.ahead = choice.next(), 1
+        if method is not gauss_seidel:
+            work.look_blindly()
         watch.note(NAMES[method])
         report = method(work)
     try:
@@ -87,3 +89,11 @@ def optimal(
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)
+
+
+def spread_values(mdp: MDP, monitor: Monitor) -> FloatArray:
+    """Where the engine begins in a model with sinks: values that spread from there [S]."""
+    work = Workspace(mdp, None, Aim(0.0, -1.0), monitor.threads)
+    work.spread_values()
+    monitor.backups += work.take_backups()
+    return work.v
