@@ -83,8 +83,8 @@ def test_ctrl_c_within_an_improvement_ends_the_run():
     """The engine keeps its best and returns; the loop around it must not go on as if nothing had been pressed."""
 
     class Pressed(Here):
-        def optimal(self, mdp, monitor, v0):
-            return dataclasses.replace(super().optimal(mdp, monitor, v0), status=tr.Status.INTERRUPTED)
+        def optimal(self, mdp, monitor, v0, look=None):
+            return dataclasses.replace(super().optimal(mdp, monitor, v0, look), status=tr.Status.INTERRUPTED)
 
     mdp = problems.gridworld(20, 20, gamma=0.99)
     sol = tr.solve(mdp, tr.kappa_pi(0.5), backend=Pressed())

@@ -104,6 +104,11 @@ class Share:
         """Where each of these states' rows begin among this rank's."""
         return self.pairs.first
 
+    @property
+    def has_sinks(self) -> bool:
+        """Whether values are to spread from states that cannot be left: not over ranks."""
+        return False
+
     @cached_property
     def reward_range(self) -> tuple[float, float]:
         """The smallest and the largest reward of the whole model; first asked for by all ranks together."""

@@ -89,11 +89,3 @@ def optimal(
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)
-
-
-def spread_values(mdp: MDP, monitor: Monitor) -> FloatArray:
-    """Where the engine begins in a model with sinks: values that spread from there [S]."""
-    work = Workspace(mdp, None, Aim(0.0, -1.0), monitor.threads)
-    work.spread_values()
-    monitor.backups += work.take_backups()
-    return work.v

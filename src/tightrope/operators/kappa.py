@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tightrope import kernels
 from tightrope.engine import chain_value, optimal
+from tightrope.kernels import unsigned
 from tightrope.model import validate
 from tightrope.operators.bellman import best, greedy_in, maximisers, pair_vector, q_of, state_vector, value
 
@@ -26,6 +30,17 @@ def surrogate(mdp: MDP, v: Any, kappa: float) -> MDP:
     k = validate.kappa(kappa)
     shaped = mdp.r + ((1.0 - k) * mdp.gamma) * (mdp.P @ state_vector(mdp, v)) if k < 1.0 else mdp.r
     return mdp.reshaped(shaped, k * mdp.gamma)
+
+
+def blended(mdp: MDP, v: FloatArray, kappa: float) -> MDP:
+    """The surrogate one step earlier: discount κγ, reward κ r + (1-κ) v(s), optimum x = (1-κ) v + κ T_κ v; no product with P.
+
+    x = (1-κ) v + κ T x, and T x = T_κ v: an action is optimal here if and only if it is in the surrogate, and what is wrong by
+    ε there is wrong by κε here. v is trusted.
+    """
+    r = np.empty_like(mdp.r)
+    kernels.blend(mdp.r, unsigned(mdp.first), v, kappa, r)
+    return mdp.reshaped(r, kappa * mdp.gamma)
 
 
 def T_kappa(mdp: MDP, v: Any, kappa: float) -> FloatArray:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray
     from tightrope.planning.improve import Improvement
 
-#: How much of the gap the run is after may be spent on not evaluating exactly.
-SHARE = 0.01
+#: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
+SHARE, PRESENT = 0.1, 1e-5
 
 
 class Evaluate(Protocol):
@@ -27,11 +27,12 @@ class Evaluate(Protocol):
 
 @dataclass(frozen=True)
 class Exact:
-    """v^π, the fixed point of T^π, to within a hundredth of the gap the run is after."""
+    """v^π, the fixed point of T^π, to within a tenth of the gap the run is after or a hundred-thousandth of the gap there is."""
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
         """By elimination, Gauss-Seidel or sweeps, whichever this chain is made for."""
-        return machine(monitor).policy_value(mdp, found.policy, found.guess, SHARE * goal, monitor)
+        aim = max(SHARE * goal, PRESENT * found.gap) if goal > 0.0 else 0.0
+        return machine(monitor).policy_value(mdp, found.policy, found.guess, aim, monitor)
 
 
 @dataclass(frozen=True)

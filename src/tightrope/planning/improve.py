@@ -5,16 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tightrope.engine import Status, machine
+import numpy as np
+
+from tightrope.engine import Status, Sweep, machine
 from tightrope.model import validate
 from tightrope.model.policy import Policy
-from tightrope.operators import surrogate, xi
+from tightrope.operators.kappa import blended, xi
 
 if TYPE_CHECKING:
     from tightrope.engine import Monitor
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
     from tightrope.planning.iteration import Iterate
+
+
+#: How much of what an iteration can gain is spent on not solving its surrogate exactly.
+FORCING = 0.3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -26,6 +32,8 @@ class Improvement:
     guess: FloatArray
     #: Whether the guess is T^π base, so that the first backup of an evaluation is already done.
     backed_up: bool = True
+    #: The certified gap there was before; an evaluation that is much more exact is wasted.
+    gap: float = 0.0
 
 
 class Improve(Protocol):
@@ -50,7 +58,7 @@ class OneStep:
 
     def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:  # noqa: ARG002  (a protocol)
         """The iterate was backed up once already: its greedy policy and T v are known."""
-        return Improvement(now.greedy, now.v, now.Tv)
+        return Improvement(now.greedy, now.v, now.Tv, gap=now.certificate.gap)
 
 
 @dataclass(frozen=True)
@@ -70,13 +78,13 @@ class Lookahead:
     def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:  # noqa: ARG002  (a protocol)
         """h-1 more backups after the one that made the iterate."""
         if self.h == 1:
-            return Improvement(now.greedy, now.v, now.Tv)
+            return Improvement(now.greedy, now.v, now.Tv, gap=now.certificate.gap)
         ahead = now.Tv
         for _ in range(self.h - 2):
             ahead = machine(monitor).backup(mdp, ahead, monitor).u
         last = machine(monitor).backup(mdp, ahead, monitor)
         monitor.backups += (self.h - 1) * mdp.n_pairs
-        return Improvement(Policy.of_rows(mdp.pairs, last.rows), ahead, last.u)
+        return Improvement(Policy.of_rows(mdp.pairs, last.rows), ahead, last.u, gap=now.certificate.gap)
 
 
 @dataclass(frozen=True)
@@ -87,14 +95,14 @@ class Kappa:
     """
 
     kappa: float
-    forcing: float = 0.1
+    forcing: float = FORCING
 
     def __post_init__(self) -> None:
         validate.kappa(self.kappa)
         validate.unit(self.forcing, "forcing")
 
     def __repr__(self) -> str:
-        return f"Kappa({self.kappa:g})" if self.forcing == 0.1 else f"Kappa({self.kappa:g}, forcing={self.forcing:g})"
+        return f"Kappa({self.kappa:g})" if self.forcing == FORCING else f"Kappa({self.kappa:g}, forcing={self.forcing:g})"
 
     @property
     def least_step(self) -> float:
@@ -102,17 +110,23 @@ class Kappa:
         return self.kappa
 
     def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:
-        """Solve the surrogate from T v, its first backup."""
-        if self.kappa == 0.0:
-            return Improvement(now.greedy, now.v, now.Tv)
-        inner = surrogate(mdp, now.v, self.kappa)
-        monitor.backups += mdp.n_pairs if self.kappa < 1.0 else 0
+        """Solve the surrogate, blended, from v, whose backup is known already."""
+        kappa, v, gap = self.kappa, now.v, now.certificate.gap
+        if kappa == 0.0:
+            return Improvement(now.greedy, v, now.Tv, gap=gap)
         # The loss shrinks to ξ of itself, and an ε-optimal surrogate policy adds ε/(1-ξ): more exactness than this is wasted.
-        rate = xi(mdp.gamma, self.kappa)
-        atol = self.forcing * max(rate * (1.0 - rate) * now.certificate.gap, goal)
-        watch = monitor.inner(atol)
-        found = machine(monitor).optimal(inner, watch, now.Tv)
+        rate = xi(mdp.gamma, kappa)
+        watch = monitor.inner(kappa * self.forcing * (1.0 - rate) * max(rate * gap, goal))
+        inner = blended(mdp, v, kappa)
+        if (
+            now.policy is None and mdp.has_sinks and v.min() == v.max()
+        ):  # nothing is known yet: values are to spread from the sinks
+            found = machine(monitor).optimal(inner, watch, None)
+        else:
+            low, high = now.change
+            look = Sweep(v + kappa * (now.Tv - v), np.asarray(now.greedy.rows), kappa * low, kappa * high)
+            found = machine(monitor).optimal(inner, watch, v, look)
         monitor.backups += watch.backups
         if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
             raise KeyboardInterrupt
-        return Improvement(found.policy, now.v, found.value, backed_up=False)
+        return Improvement(found.policy, v, found.value, backed_up=False, gap=gap)

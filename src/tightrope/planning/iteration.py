@@ -28,7 +28,14 @@ class Iterate:
     Tv: FloatArray
     greedy: Policy
     certificate: Certificate
-    residual: float
+    #: The smallest and the largest entry of T v - v.
+    change: tuple[float, float]
+
+    @property
+    def residual(self) -> float:
+        """max |T v - v|."""
+        low, high = self.change
+        return max(abs(low), abs(high))
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,4 +97,4 @@ def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> I
     monitor.backups += mdp.n_pairs
     certificate = machine(monitor).certify(mdp, sweep)
     greedy = Policy.of_rows(mdp.pairs, sweep.rows)
-    return Iterate(v, policy, sweep.u, greedy, certificate, max(abs(sweep.low), abs(sweep.high)))
+    return Iterate(v, policy, sweep.u, greedy, certificate, (sweep.low, sweep.high))
