@@ -32,7 +32,7 @@ ROUND, MEASURE = 24, 3
 #: The methods of a round, by name.
 METHODS = ("sweep", "gauss_seidel", "krylov")
 #: Most Gauss-Seidel sweeps of a policy's chain in a model with sinks before other methods are tried.
-PATHS = 200
+PATHS = 8 * ROUND
 #: Products that are left at the present rate when other methods are worth a try.
 LONG = 60
 #: How fast a method that did badly is given another chance.
@@ -173,14 +173,14 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     to = (unsigned(chain[0]), unsigned(chain[1]), *chain[2:])
     v = np.empty(S) if guess is None or band is not None else np.array(guess)
     if guess is not None and mdp.has_sinks and goal > 0.0:
-        up, down = kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to)
-        backwards, turn = kernels.rounds.direction(up, down, False)
+        direction = kernels.rounds.direction(*kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to), False)
         # After a sweep that changed nothing by more than this, no error is larger than the goal.
         target = goal * (1.0 - mdp.gamma) / mdp.gamma if mdp.gamma > 0.0 else np.inf
-        n, change = kernels.split_sweeps(*to, v, PATHS, target, backwards, turn, False)
-        monitor.backups += n * S
-        if change <= target:
-            return v
+        for _ in range(PATHS // ROUND):
+            n, change = kernels.split_sweeps(*to, v, ROUND, target, *direction, False)
+            monitor.backups += n * S
+            if change <= target or time.perf_counter() >= monitor.deadline:
+                return v
         guess = v
     kernels.extract(*mdp.arrays[:4], unsigned(rows), *to, 0, len(rows))
     if band is not None:

@@ -129,4 +129,5 @@ class Kappa:
         monitor.backups += watch.backups
         if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
             raise KeyboardInterrupt
-        return Improvement(found.policy, v, found.value, backed_up=False, gap=gap)
+        # What the engine ends with, unshifted: a constant would have to leave through the sinks again, sweep by sweep.
+        return Improvement(found.policy, v, v + (found.certificate.base - v) / kappa, backed_up=False, gap=gap)
