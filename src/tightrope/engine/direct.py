@@ -39,7 +39,10 @@ ORDERED = 200_000
 
 
 class Band(NamedTuple):
-    """A chain's narrow band: which columns are hubs [S] (-1: none, else its number), how many, and how far the rest reaches."""
+    """A chain's narrow band: which columns are hubs [S] (-1: none, else its number), how many, and how far the rest reaches.
+
+    Where every state makes a single move, no band is needed: `hubs` is -1.
+    """
 
     number: IntArray
     hubs: int
@@ -49,6 +52,8 @@ class Band(NamedTuple):
     @property
     def cost(self) -> float:
         """About how many multiplications a factorisation takes, for each state."""
+        if self.hubs < 0:
+            return 30.0
         return 60.0 + 0.5 * self.below * self.above + 2.0 * (self.hubs + 1) * (self.below + self.above + 1)
 
 
@@ -70,8 +75,10 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
 
     State s owns the rows first[s]:first[s+1], or row s alone.
     """
-    S = P.shape[1]
+    L, S = P.shape
     number = np.empty(S, dtype=np.int32)
+    if P.nnz == L:
+        return Band(number, -1, 0, 0)
     owns = np.arange(S + 1, dtype=np.int32) if first is None else first
     hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NEAR, HUBS, number)
     narrow = hubs <= HUBS and S * (below + 1 + above + hubs) <= max(ROOM * P.nnz, SMALL)

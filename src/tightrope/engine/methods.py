@@ -1,7 +1,7 @@
 """Three ways to bring a value function nearer the optimum, each good on models where the others are poor.
 
-Each takes the workspace, for all but Gauss-Seidel after a look (u = T v and its greedy pairs known), leaves a better v behind
-and reports what that cost and what finishing would cost at this rate, in multiplications.
+Each takes the workspace, after a look (u = T v and its greedy pairs known) unless it is fresh, leaves a better v behind and
+reports what that cost and what finishing would cost at this rate, in multiplications.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def sweep(work: Workspace) -> Report:
 
     Best where the chain mixes fast, because a constant error costs nothing.
     """
+    work.look_at_rewards()
     share, trial = min(0.1, 0.4 / work.actions), max(TRIAL, int(work.actions))
     improved = 1
     if work.small:
@@ -126,6 +127,7 @@ def factorise(work: Workspace) -> Report:
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
+    work.look_at_rewards()
     before, cost = work.factorised, work.factor_cost()
     ahead = int(AHEAD * cost / work.nnz)
     if work.band is not None and work.small:

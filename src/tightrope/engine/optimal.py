@@ -9,13 +9,14 @@ import numpy as np
 
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.choice import NAMES, Choice
-from tightrope.engine.methods import IN_A_ROW, gauss_seidel
+from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.workspace import Aim, Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
     from tightrope.engine.choice import Method
+    from tightrope.engine.methods import Report
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.pairs import Pairs
@@ -57,14 +58,11 @@ def optimal(
     work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
     status: Status | None = None
-    method: Method | None = None
-    report, before = None, np.inf
+    done: tuple[Method, Report] | None = None
+    before = np.inf
     if v0 is None:  # there is nothing to see yet
-        method, watch.ahead = choice.next(), 1
-        if method is not gauss_seidel:
-            work.look_blindly()
-        watch.note(NAMES[method])
-        report = method(work)
+        watch.ahead = 1
+        done = _round(choice, watch)
     try:
         while True:
             if not work.looked:
@@ -75,17 +73,23 @@ def optimal(
             if status is not None:
                 break
             if found.off_centre:
-                work.v, work.looked, method = found.value, False, None
+                work.v, work.looked, done = found.value, False, None
                 continue
             work.aim_at(found)
-            if method is not None and report is not None:
-                choice.learn(method, report, found.gap / before)
-            method, before = choice.next(), found.gap
-            watch.note(NAMES[method])
-            report = method(work)
+            if done is not None:
+                choice.learn(*done, found.gap / before)
+            before = found.gap
+            done = _round(choice, watch)
     except KeyboardInterrupt:
         if watch.best is None:
             raise
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)
+
+
+def _round(choice: Choice, watch: Monitor) -> tuple[Method, Report]:
+    """A round of the method that is best now, and what it reports."""
+    method = choice.next()
+    watch.note(NAMES[method])
+    return method, method(choice.work)

@@ -122,8 +122,10 @@ class Workspace:
         self.backups += self._L
         self.looked, self.chained = True, self.chaining
 
-    def look_blindly(self) -> None:
-        """What a look at a constant v comes to, up to rounding: the largest rewards."""
+    def look_at_rewards(self) -> None:
+        """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
+        if self.looked:
+            return
         _, _, _, r, first, gamma = self._model
         kernels.best_pairs(r, first, self.u, self._rows)
         self.u += gamma * self.base

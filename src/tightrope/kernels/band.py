@@ -52,12 +52,44 @@ def far_columns(indptr, indices, first, near, most, number):
 
 
 @njit(cache=True, nogil=True)
+def single_moves(indices, data, r, gamma, v):
+    """v = r + γ P v where every state moves to one other for sure: paths are followed into cycles, and values carried back."""
+    unknown, ahead = np.nan, np.inf
+    path = np.empty(len(r), indices.dtype)
+    v[:] = unknown
+    for begin in range(len(r)):
+        s, n = uint64(begin), 0
+        while np.isnan(v[s]):
+            v[s] = ahead
+            path[n] = s
+            n += 1
+            s = uint64(indices[s])
+        if v[s] == ahead:  # a cycle, on the way that led here
+            total, weight, at = 0.0, 1.0, s
+            while True:
+                total += weight * r[at]
+                weight *= gamma * data[at]
+                at = uint64(indices[at])
+                if at == s:
+                    break
+            v[s] = total / (1.0 - weight)
+        while n > 0:
+            n -= 1
+            at = uint64(path[n])
+            if v[at] == ahead:
+                v[at] = r[at] + gamma * data[at] * v[indices[at]]
+
+
+@njit(cache=True, nogil=True)
 def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
     """v = r + γ P v for a chain whose hubs and band are known, by elimination.
 
     With P = B + C, C the hub columns, v = x + Y v(hubs), where (I - γB) [x Y] = [r γC]: that is one elimination with 1 + h right
-    hand sides, and a dense system of h equations.
+    hand sides, and a dense system of h equations. Less than no hubs mean that every state makes a single move.
     """
+    if hubs < 0:
+        single_moves(indices, data, r, gamma, v)
+        return
     S, width = len(r), below + 1 + above
     band = np.zeros((S, width))
     columns = np.zeros((S, 1 + hubs))

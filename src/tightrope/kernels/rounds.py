@@ -157,8 +157,9 @@ def sweep_round(
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
-    A chain is swept until the span of its change is `share` of what it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain
-    sweeps, the smallest and largest change, and by how much a sweep of the chain shrinks the span.
+    A chain is swept until the span of its change is `share` of what it was, or less once the policy has settled; `trial` times
+    or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain sweeps, the smallest
+    and largest change, and by how much a sweep of the chain shrinks the span.
     """
     improvements, swept, mixing = 0, 0, 1.0
     least = share

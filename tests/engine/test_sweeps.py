@@ -1,0 +1,141 @@
+"""Each sweep against dense algebra: what it computes, and the chain it leaves behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import tightrope as tr
+from tightrope import kernels, problems
+from tightrope.engine import direct
+from tightrope.engine.workspace import Aim, Workspace
+
+
+def greedy(mdp, v):
+    """T v and its greedy pairs, in plain NumPy."""
+    q = mdp.r + mdp.gamma * (mdp.P.toarray() @ v)
+    ends = zip(mdp.first[:-1], mdp.first[1:], strict=True)
+    rows = np.array([lo + int(q[lo:hi].argmax()) for lo, hi in ends])
+    return q[rows], rows
+
+
+@pytest.mark.parametrize("make", [problems.cliff, lambda: problems.garnet(60, 3, 4, seed=2), problems.inventory])
+def test_a_backup_leaves_the_greedy_chain_behind(make):
+    mdp = make()
+    v = np.random.default_rng(1).normal(size=mdp.n_states)
+    work = Workspace(mdp, v, Aim(1e-6, -1.0))
+    work.chaining = True
+    work.look()
+    u, rows = greedy(mdp, v)
+    np.testing.assert_allclose(work.u, u, atol=1e-12)
+    np.testing.assert_array_equal(work.rows, rows)
+    indptr, indices, data, r = work._buffers()
+    S, n = mdp.n_states, int(indptr[mdp.n_states])
+    chain = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr[: S + 1].astype(np.int64)), shape=(S, S))
+    np.testing.assert_array_equal(chain.toarray(), mdp.P[rows].toarray())
+    np.testing.assert_array_equal(r, mdp.r[rows])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("make", [problems.cliff, lambda: problems.gridworld(6, 7, slip=0.2), lambda: problems.garnet(40, 3, 4)])
+def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(make, backwards):
+    mdp = make()
+    S, gamma, P = mdp.n_states, mdp.gamma, mdp.P.toarray()
+    v = np.random.default_rng(2).normal(size=S)
+    expected, rows = v.copy(), np.empty(S, dtype=int)
+    order = range(S - 1, -1, -1) if backwards else range(S)
+    for s in order:
+        best = -np.inf
+        for l in range(mdp.first[s], mdp.first[s + 1]):
+            stay = P[l, s]
+            q = (mdp.r[l] + gamma * (P[l] @ expected - stay * expected[s])) / (1.0 - gamma * stay)
+            if q > best:
+                best, rows[s] = q, l
+        expected[s] = best
+    work = Workspace(mdp, v, Aim(1e-6, -1.0))
+    chain = work._buffers()
+    change, up, down = kernels.gauss_seidel(*mdp.arrays, work.v, work._rows, backwards, None, *chain, 0, S)
+    np.testing.assert_allclose(work.v, expected, atol=1e-11)
+    assert change == pytest.approx(np.abs(expected - v).max())
+    moves = P[work.rows]
+    assert up == pytest.approx(np.triu(moves, 1).sum())
+    assert down == pytest.approx(np.tril(moves, -1).sum())
+    # The chain it left has the same value as the policy, whichever way it is swept.
+    exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
+    for way in (False, True):
+        x = exact.copy()
+        assert kernels.split_gauss_seidel(x, way, backwards, None, *chain, 0, S) < 1e-9 * max(1.0, np.abs(exact).max())
+
+
+@pytest.mark.parametrize("size", [40, 2500])
+@pytest.mark.parametrize(("backwards", "turn"), [(False, False), (True, False), (True, True)])
+def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backwards, turn):
+    mdp = problems.garnet(size, 1, 4, gamma=0.9, seed=5)
+    split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
+    kernels.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
+    v = np.zeros(size)
+    n, change = kernels.split_sweeps(*split, v, 500, 1e-13, backwards, turn, False)
+    assert n < 500
+    assert change <= 1e-13
+    np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
+
+
+def test_values_spread_exactly_where_nothing_is_left_to_chance():
+    mdp = problems.gridworld(20, 30, slip=0.0, gamma=0.99)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
+    sweeps, guessed = work.spread_values()
+    assert sweeps <= 2
+    assert not guessed
+    np.testing.assert_allclose(work.v, tr.solve(mdp, tol=1e-12).value, atol=1e-11)
+
+
+def test_values_spread_nearly_where_moves_slip():
+    """A guess is no proof: it is near, and not right."""
+    mdp = problems.gridworld(40, 40, slip=0.1, gamma=0.999)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
+    _, guessed = work.spread_values()
+    error = np.abs(work.v - tr.solve(mdp, tol=1e-10).value).max()
+    assert guessed
+    assert 1e-6 < error < 0.05
+
+
+def test_values_do_not_spread_to_states_that_reach_no_sink():
+    """Two states that swap places for ever beside a sink: they keep the value from below."""
+    P = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    mdp = tr.MDP(P, [-1.0, 2.0, 0.5], 0.9)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
+    work.spread_values()
+    np.testing.assert_allclose(work.v, [-10.0, -10.0, 5.0])
+    np.testing.assert_allclose(tr.solve(mdp, tol=1e-12).value, np.linalg.solve(np.eye(3) - 0.9 * P, mdp.r), atol=1e-9)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9999])
+@pytest.mark.parametrize("seed", range(4))
+def test_single_moves_are_followed_into_their_cycles(seed, discount):
+    rng = np.random.default_rng(seed)
+    S = 200
+    P = sp.csr_array((np.ones(S), rng.integers(S, size=S), np.arange(S + 1)), shape=(S, S))
+    band, r = direct.narrow_band(P), rng.normal(size=S)
+    assert band is not None
+    assert band.hubs == -1
+    exact = np.linalg.solve(np.eye(S) - discount * P.toarray(), r)
+    np.testing.assert_allclose(direct.solve_chain(P, r, discount), exact, rtol=1e-9, atol=1e-12)
+
+
+def test_one_state_with_a_choice_of_successors_is_no_single_move():
+    S = 200
+    P = sp.lil_array((S, S))
+    P[np.arange(S), np.random.default_rng(0).integers(S, size=S)] = 1.0
+    P[7] = 0.0
+    P[7, [3, 190]] = 0.5
+    band = direct.narrow_band(sp.csr_array(P))
+    assert band is None or band.hubs >= 0
+
+
+def test_a_deterministic_model_is_solved_by_following_its_moves():
+    mdp = problems.garnet(500, 4, 1, gamma=0.999, seed=1)
+    solution = tr.solve(mdp)
+    assert [sentence.split()[0] for sentence in solution.choices] == ["factorisation"]
+    u, _ = greedy(mdp, solution.value)
+    assert np.abs(u - solution.value).max() / (1.0 - mdp.gamma) <= 1e-6 * np.abs(u).max()
