@@ -73,9 +73,10 @@ def chain_value(
                 watch.backups += (work.products + 1) * len(r)
                 return solve_chain(P, r, gamma)
             favourite = untried or favourite
-        before, span = span, work.try_round(getattr(work, favourite), span)
+        work.target = target
+        before, done, span = span, work.products, work.try_round(getattr(work, favourite), span)
         gains = {method: FORGIVENESS * gain for method, gain in gains.items()}
-        gains[favourite] = np.log(before / span) / (ROUND + MEASURE) if span > 0.0 else np.inf
+        gains[favourite] = np.log(before / span) / (work.products - done) if span > 0.0 else np.inf
 
 
 class _Rounds:
@@ -88,6 +89,8 @@ class _Rounds:
         self._split: tuple[Any, ...] | None = None
         self._direction = (True, True)
         self._shift = 0.0
+        #: The spread of the error to reach.
+        self.target = 0.0
         #: Products with P so far.
         self.products = 0
 
@@ -114,7 +117,7 @@ class _Rounds:
 
     def sweep(self) -> None:
         """Plain sweeps: a constant error costs nothing, and the rest shrinks as fast as the chain mixes."""
-        self._sweeps(ROUND)
+        self._sweeps(ROUND, self.target / self._reach)
 
     def gauss_seidel(self) -> None:
         """Sweeps in place, against the drift of the chain or to and fro: values run along a path in one of them."""
@@ -136,9 +139,9 @@ class _Rounds:
         self.v = self.v + step
         self.products += ROUND
 
-    def _sweeps(self, n: int) -> tuple[float, float]:
+    def _sweeps(self, most: int, target: float = -1.0) -> tuple[float, float]:
         arrays = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, self.gamma)
-        _, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, n, -1.0)
+        n, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, most, target)
         self.products += n
         return low, high
 
