@@ -77,7 +77,7 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
     """
     L, S = P.shape
     number = np.empty(S, dtype=np.int32)
-    if P.nnz == L:
+    if P.nnz == L and (np.diff(P.indptr) == 1).all():  # a transposed chain has as many entries, but not one a row
         return Band(number, -1, 0, 0)
     owns = np.arange(S + 1, dtype=np.int32) if first is None else first
     hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NEAR, HUBS, number)
