@@ -9,6 +9,7 @@ import reference
 import tightrope as tr
 from bridge import mdp_of, policy_of, pool
 from tightrope.errors import InvalidArgument, InvalidModel
+from tightrope.operators.kappa import blended
 
 
 def test_surrogate_has_the_shaped_reward_and_discount_and_shares_P():
@@ -19,6 +20,30 @@ def test_surrogate_has_the_shaped_reward_and_discount_and_shares_P():
         assert inner.gamma == case.kappa * case.gamma
         assert inner.P is mdp.P
         assert not inner.r.flags.writeable
+
+
+def test_blended_surrogate_has_the_same_optimal_actions_and_no_product_with_P():
+    """x = (1-κ)v + κ T_κ v is its optimal value, T x = T_κ v, and so its optimal actions are the κ-greedy ones."""
+    for case, mdp in pool():
+        if case.kappa == 0.0:
+            continue
+        inner = blended(mdp, case.v, case.kappa)
+        ahead = reference.T_kappa(case, case.v, case.kappa)
+        x = (1 - case.kappa) * case.v + case.kappa * ahead
+        slack = case.slack(case.v, ahead)
+        assert inner.P is mdp.P
+        assert inner.gamma == case.kappa * case.gamma
+        np.testing.assert_allclose(tr.T(inner, x), x, rtol=0, atol=slack)
+        np.testing.assert_allclose(tr.T(mdp, x), ahead, rtol=0, atol=slack)
+        pi = tr.greedy(inner, x)
+        np.testing.assert_allclose(tr.T_kappa_pi(mdp, pi, case.v, case.kappa), ahead, rtol=0, atol=100 * slack)
+
+
+def test_blending_with_another_value_is_another_problem():
+    case, mdp = next((c, m) for c, m in pool() if 0.2 < c.kappa < 0.8 and len(c.v) > 1)
+    other = case.v + np.arange(len(case.v))
+    x = (1 - case.kappa) * case.v + case.kappa * reference.T_kappa(case, case.v, case.kappa)
+    assert np.abs(tr.T(blended(mdp, other, case.kappa), x) - x).max() > 0.01
 
 
 def test_T_kappa_is_the_best_T_kappa_pi_of_any_deterministic_policy():

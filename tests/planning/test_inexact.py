@@ -1,0 +1,137 @@
+"""What an iteration leaves inexact is what it says: a policy κ-greedy, and a value exact, to within the stated accuracy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import reference as ref
+import tightrope as tr
+from bridge import mdp_of
+from tightrope.engine import Limits, Monitor
+from tightrope.engine.backend import HERE
+from tightrope.engine.direct import model_band
+from tightrope.model import problems
+from tightrope.planning.evaluate import PRESENT, SHARE
+from tightrope.planning.improve import FORCING
+
+LARGE = {
+    "values spread from sinks": lambda: problems.gridworld(60, 60, slip=0.1, gamma=0.999),
+    "a band": lambda: problems.queue(2500, gamma=0.999),
+    "neither": lambda: problems.garnet(2100, 3, 2, gamma=0.99, seed=3),
+}
+
+
+def stated(mdp, now, kappa, goal):
+    """forcing (1-ξ) max(ξ gap, goal)."""
+    xi = tr.xi(mdp.gamma, kappa)
+    return FORCING * (1 - xi) * max(xi * now.certificate.gap, goal)
+
+
+@pytest.mark.parametrize("kappa", [0.3, 0.9])
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_policy_is_kappa_greedy_to_the_stated_accuracy(make, kappa):
+    mdp = make()
+    algorithm = tr.kappa_pi(kappa)
+    now = algorithm.init(mdp)
+    for _ in range(3):
+        goal = 1e-6 * now.certificate.scale
+        after = algorithm.step(mdp, now, goal=goal)
+        best = tr.T_kappa(mdp, now.v, kappa)
+        loss = best - tr.T_kappa_pi(mdp, after.policy, now.v, kappa)
+        assert loss.max() <= stated(mdp, now, kappa, goal) + 1e-9 * np.abs(best).max()
+        now = after
+
+
+def test_policy_is_kappa_greedy_to_the_stated_accuracy_in_random_models():
+    for case in ref.random_cases(150, seed=21):
+        if case.kappa == 0.0 or case.gamma > 0.999:
+            continue
+        mdp, algorithm = mdp_of(case), tr.kappa_pi(case.kappa)
+        now = algorithm.init(mdp, case.v)
+        for goal in (1e-6 * now.certificate.scale, 1e-3 * now.certificate.gap):
+            pi = algorithm.improve.improve(mdp, now, Monitor(Limits()), goal).policy
+            loss = (tr.T_kappa(mdp, case.v, case.kappa) - tr.T_kappa_pi(mdp, pi, case.v, case.kappa)).max()
+            assert loss <= stated(mdp, now, case.kappa, goal) + 100 * case.slack(case.v, case.v_star)
+
+
+def test_no_forcing_is_as_exact_as_floats_allow_and_some_is_not():
+    mdp, kappa = problems.garnet(400, 4, 5, gamma=0.99, seed=5), 0.9
+    losses = []
+    for forcing in (0.0, 1.0):
+        algorithm = tr.PolicyIteration(tr.Kappa(kappa, forcing), tr.Exact())
+        now = algorithm.init(mdp)
+        pi = algorithm.improve.improve(mdp, now, Monitor(Limits()), 1e-6).policy
+        losses.append((tr.T_kappa(mdp, now.v, kappa) - tr.T_kappa_pi(mdp, pi, now.v, kappa)).max())
+    assert losses[0] <= 1e-9
+    assert losses[1] > 1e-3
+
+
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_value_is_exact_to_the_stated_accuracy(make):
+    mdp = make()
+    for algorithm in (tr.kappa_pi(0.9), tr.policy_iteration(), tr.h_pi(5)):
+        now = algorithm.init(mdp)
+        for _ in range(3):
+            goal = 1e-6 * now.certificate.scale
+            after = algorithm.step(mdp, now, goal=goal)
+            truth = dense_value(mdp, after.policy)
+            accuracy = max(SHARE * goal, PRESENT * now.certificate.gap)
+            assert np.abs(after.v - truth).max() <= accuracy + 1e-10 * np.abs(truth).max()
+            now = after
+
+
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_without_a_goal_the_value_is_as_exact_as_floats_allow(make):
+    mdp = make()
+    algorithm = tr.kappa_pi(0.9)
+    after = algorithm.step(mdp, algorithm.init(mdp))
+    truth = dense_value(mdp, after.policy)
+    assert np.abs(after.v - truth).max() <= 1e-9 * max(np.abs(truth).max(), 1.0)
+
+
+def dense_value(mdp, pi):
+    P, r = pi.induced(mdp)
+    return sp.linalg.spsolve(sp.csc_array(sp.identity(len(r)) - mdp.gamma * P), r)
+
+
+@pytest.mark.parametrize("goal", [0.0, 1e-8, 1e-3])
+@pytest.mark.parametrize("guess", [None, 0.0, 5.0], ids=["no guess", "zero", "off"])
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_value_of_any_policy_from_any_guess(make, guess, goal):
+    """Also of policies that never reach a sink, along whose paths no value runs."""
+    mdp = make()
+    rng = np.random.default_rng(7)
+    start = None if guess is None else np.full(mdp.n_states, guess)
+    rows = mdp.first[:-1] + rng.integers(0, mdp.pairs.counts)
+    for pi in (tr.Policy.of_rows(mdp.pairs, rows.astype(mdp.first.dtype)), tr.Policy.uniform(mdp)):
+        v, truth = HERE.policy_value(mdp, pi, start, goal, Monitor(Limits())), dense_value(mdp, pi)
+        assert np.abs(v - truth).max() <= goal + 1e-9 * max(np.abs(truth).max(), 1.0)
+    assert guess is None or (start == guess).all()  # the guess is the caller's
+
+
+def test_long_evaluation_ends_with_the_time_there_is():
+    mdp = problems.gridworld(60, 60, slip=0.1, gamma=0.9999)
+    watch = Monitor(Limits(max_seconds=0.0))
+    tr.Exact().evaluate(mdp, tr.OneStep().improve(mdp, tr.policy_iteration().init(mdp), watch, 1e-12), watch, 1e-12)
+    assert watch.backups <= 2 * mdp.n_pairs + 30 * mdp.n_states
+
+
+def test_what_depends_on_P_alone_is_found_once(monkeypatch):
+    mdp = problems.queue(300, gamma=0.99)
+    band = model_band(mdp)
+    assert band is not None
+    monkeypatch.setattr("tightrope.engine.direct.narrow_band", None)
+    assert model_band(tr.surrogate(mdp, np.zeros(301), 0.5)) is band
+    with pytest.raises(TypeError):
+        model_band(problems.queue(300, gamma=0.99))
+
+
+def test_iterate_knows_the_range_of_its_backup():
+    for case in ref.random_cases(50, seed=22):
+        mdp = mdp_of(case)
+        now = tr.kappa_pi(0.5).init(mdp, case.v)
+        change = ref.T(case, case.v) - case.v
+        slack = case.slack(case.v)
+        assert abs(now.change[0] - change.min()) <= slack
+        assert abs(now.change[1] - change.max()) <= slack
+        assert now.residual == max(abs(x) for x in now.change)
