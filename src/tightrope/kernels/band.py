@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, uint64
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def far_columns(indptr, indices, first, near, most, number):
     """Number the columns that some row of state s reaches from further away than `near`; gives up past `most` of them.
 
@@ -51,7 +51,7 @@ def far_columns(indptr, indices, first, near, most, number):
     return hubs, below, above
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def single_moves(indices, data, r, gamma, v):
     """v = r + γ P v where every state moves to one other for sure: paths are followed into cycles, and values carried back."""
     unknown, ahead = np.nan, np.inf
@@ -80,7 +80,7 @@ def single_moves(indices, data, r, gamma, v):
                 v[at] = r[at] + gamma * data[at] * v[indices[at]]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
     """v = r + γ P v for a chain whose hubs and band are known, by elimination.
 
@@ -127,7 +127,7 @@ def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
         v[s] = total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def hub_values(number, hubs, columns):
     """The values at the hubs: (I - Y) y = x there, by elimination; it is an M-matrix again."""
     A = np.zeros((hubs, hubs))

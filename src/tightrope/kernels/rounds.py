@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from tightrope.kernels import band
-from tightrope.kernels.serial import backup, extent, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
+from tightrope.kernels.serial import backup, copy, extent, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
@@ -26,7 +26,7 @@ WORTHWHILE = 1 / 32
 FEWEST, MOST, FIRST = 4, 64, 8
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def chain_patience(patience, sweeps, change, bellman_change):
     """How many sweeps of a chain to allow, after `sweeps` that ended with `change` and a Bellman sweep that changed more or less.
 
@@ -37,7 +37,7 @@ def chain_patience(patience, sweeps, change, bellman_change):
     return min(2 * patience, MOST) if sweeps >= patience else patience
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def direction(up, down, backwards):
     """Which way to sweep a chain that moves up and down so often, and whether to turn.
 
@@ -47,7 +47,7 @@ def direction(up, down, backwards):
     return (not backwards if turn else up > down), turn
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def span_goal(u, low, high, gamma, tol, atol, floor):
     """The span of T v - v at which the bounds around u = T v are close enough, low <= u - v <= high being its range."""
     least, largest = extent(u)
@@ -57,7 +57,7 @@ def span_goal(u, low, high, gamma, tol, atol, floor):
     return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
@@ -65,7 +65,7 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
     and whether any value is a guess.
     """
     v[:] = -np.inf
-    rows[:] = first[:-1]
+    copy(first, rows)
     sweeps, valued, guesses = 0, 0, 0
     while True:
         before = valued
@@ -80,7 +80,7 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
     return sweeps, backwards, guesses > 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     tol, atol, floor, base, backwards, budget, most,
@@ -97,11 +97,13 @@ def gauss_seidel_round(
     rate, target = 1.0, 0.0
     up = down = 0.0
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
-    near = chained = reverse = False
+    near = chained = False
+    reverse = backwards
     if base > -np.inf:
         cycles, backwards, chained = spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards)
         near = not chained
         if chained:
+            reverse = False
             up, down = extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r)
     while True:
         if chained:
@@ -134,12 +136,12 @@ def gauss_seidel_round(
             return cycles, swept, change, goal, rate, backwards, near, low, high
         chained = not near
         if near:
-            v[:] = u
+            copy(u, v)
         near = chained and change * min(rate, NEAR) <= goal
         target = max(DEPTH * change, 0.5 * goal)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def deeper(share, least, chain_span, span, mixing, patience):
     """By how much to shrink the span on the next chain, if a backup had this span after the last chain's had come to that.
 
@@ -150,7 +152,7 @@ def deeper(share, least, chain_span, span, mixing, patience):
     return further if mixing**patience <= further else least
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, share, trial, patience, most,
@@ -169,7 +171,7 @@ def sweep_round(
             return improvements, swept, low, high, mixing
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
-        v[:] = u
+        copy(u, v)
         target = max(0.5 * goal, share * span)
         n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, trial, target)
         mixing = min(((high - low) / span) ** (1.0 / n), 1.0) if span > 0.0 else 1.0
@@ -189,7 +191,7 @@ def sweep_round(
             return improvements, swept, low, high, mixing
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def factor_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, number, hubs, below, above, ahead, most,
@@ -212,7 +214,7 @@ def factor_round(
             if i > 0:
                 if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
                     break
-                v[:] = u
+                copy(u, v)
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
         improvements += 1
     return improvements, low, high

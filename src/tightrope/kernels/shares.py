@@ -8,7 +8,7 @@ from numba import njit, uint64
 ONE = uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def best(Pv, r, first, gamma, v, out, rows):
     """out = max_a r + gamma P v, rows = the greedy pairs (ties to the lowest); returns min and max of out - v."""
     low, high = np.inf, -np.inf
@@ -31,7 +31,7 @@ def best(Pv, r, first, gamma, v, out, rows):
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def step(Pv, r, gamma, v):
     """v = r + gamma P v in place; returns min and max of the change."""
     low, high = np.inf, -np.inf
