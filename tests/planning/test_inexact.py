@@ -116,6 +116,14 @@ def test_long_evaluation_ends_with_the_time_there_is():
     assert watch.backups <= 2 * mdp.n_pairs + 30 * mdp.n_states
 
 
+@pytest.mark.parametrize("algorithm", [tr.kappa_pi(0.9), tr.kappa_pi(1.0), tr.policy_iteration()], ids=repr)
+def test_a_discount_that_rounding_takes_for_one_ends_with_a_status(algorithm):
+    """Nothing is proved there, and no accuracy follows from a gap that is infinite."""
+    sol = tr.solve(problems.garnet(30, gamma=1 - 1e-15), algorithm, max_iterations=50)
+    assert not sol.converged
+    assert sol.gap == np.inf
+
+
 def test_what_depends_on_P_alone_is_found_once(monkeypatch):
     mdp = problems.queue(300, gamma=0.99)
     band = model_band(mdp)

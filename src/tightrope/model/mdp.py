@@ -83,8 +83,8 @@ class MDP:
     def reshaped(self, r: FloatArray, gamma: float) -> MDP:
         """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
         twin = object.__new__(MDP)
-        known = {"width": self.width, "chain_room": self.chain_room, "has_sinks": self.has_sinks, "facts": self.facts}
-        twin.__dict__.update(known)  # they depend on P alone
+        alone = ("width", "chain_room", "has_sinks", "n_transitions", "facts")  # they depend on P alone
+        twin.__dict__.update((name, getattr(self, name)) for name in alone)
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         return twin
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from tightrope.engine import machine
 from tightrope.model import validate
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from tightrope.planning.improve import Improvement
 
 #: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
-SHARE, PRESENT = 0.1, 1e-5
+SHARE, PRESENT = 0.01, 1e-5
 
 
 class Evaluate(Protocol):
@@ -27,11 +29,14 @@ class Evaluate(Protocol):
 
 @dataclass(frozen=True)
 class Exact:
-    """v^π, the fixed point of T^π, to within a tenth of the gap the run is after or a hundred-thousandth of the gap there is."""
+    """v^π, the fixed point of T^π, as exactly as anything will show.
+
+    That is to within a hundredth of the gap the run is after, or a hundred-thousandth of the gap there was where that is more.
+    """
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
         """By elimination, Gauss-Seidel or sweeps, whichever this chain is made for."""
-        aim = max(SHARE * goal, PRESENT * found.gap) if goal > 0.0 else 0.0
+        aim = max(SHARE * goal, PRESENT * found.gap) if 0.0 < goal < np.inf else 0.0
         return machine(monitor).policy_value(mdp, found.policy, found.guess, aim, monitor)
 
 

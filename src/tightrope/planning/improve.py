@@ -116,7 +116,8 @@ class Kappa:
             return Improvement(now.greedy, v, now.Tv, gap=gap)
         # The loss shrinks to ξ of itself, and an ε-optimal surrogate policy adds ε/(1-ξ): more exactness than this is wasted.
         rate = xi(mdp.gamma, kappa)
-        watch = monitor.inner(kappa * self.forcing * (1.0 - rate) * max(rate * gap, goal))
+        limit = kappa * self.forcing * (1.0 - rate) * max(rate * gap, goal)
+        watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
         inner = blended(mdp, v, kappa)
         if (
             now.policy is None and mdp.has_sinks and v.min() == v.max()
