@@ -80,6 +80,18 @@ def test_value_is_exact_to_the_stated_accuracy(make):
             now = after
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.05, 0.5, 0.95, 1.0])
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+def test_lambda_evaluation_is_exact_to_the_stated_accuracy(make, lam):
+    mdp = make()
+    now = tr.kappa_pi(0.9).init(mdp, np.random.default_rng(4).normal(size=mdp.n_states))
+    found = tr.OneStep().improve(mdp, now, Monitor(Limits()), 1e-6)
+    truth = tr.T_kappa_pi(mdp, found.policy, now.v, lam)
+    for goal in (0.0, 1e-6):
+        v = tr.Lambda(lam).evaluate(mdp, found, Monitor(Limits()), goal)
+        assert np.abs(v - truth).max() <= SHARE * goal + 1e-9 * np.abs(truth).max()
+
+
 @pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
 def test_without_a_goal_the_value_is_as_exact_as_floats_allow(make):
     mdp = make()

@@ -9,6 +9,7 @@ import numpy as np
 
 from tightrope.engine import machine
 from tightrope.model import validate
+from tightrope.operators.kappa import blended
 
 if TYPE_CHECKING:
     from tightrope.engine import Monitor
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
 SHARE, PRESENT = 0.01, 1e-5
+#: A λ below this would cost a blended surrogate a digit.
+LITTLE = 0.1
 
 
 class Evaluate(Protocol):
@@ -68,8 +71,13 @@ class Lambda:
         validate.unit(self.lam, "lam")
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
-        """The value of the policy in the surrogate with discount λγ."""
-        P, r = found.policy.induced(mdp)
-        shaped = r + ((1.0 - self.lam) * mdp.gamma) * (P @ found.base)
-        monitor.backups += mdp.n_states
-        return machine(monitor).chain_value(P, shaped, self.lam * mdp.gamma, found.guess, SHARE * goal, monitor)
+        """The value of the policy in the surrogate with discount λγ, blended."""
+        lam, v = self.lam, found.base
+        if lam < LITTLE:
+            P, r = found.policy.induced(mdp)
+            shaped = r + ((1.0 - lam) * mdp.gamma) * (P @ v)
+            monitor.backups += mdp.n_states
+            return machine(monitor).chain_value(P, shaped, lam * mdp.gamma, found.guess, SHARE * goal, monitor)
+        guess = v + lam * (found.guess - v)
+        y = machine(monitor).policy_value(blended(mdp, v, lam), found.policy, guess, lam * SHARE * goal, monitor)
+        return v + (y - v) / lam

@@ -119,9 +119,8 @@ class Kappa:
         limit = kappa * self.forcing * (1.0 - rate) * max(rate * gap, goal)
         watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
         inner = blended(mdp, v, kappa)
-        if (
-            now.policy is None and mdp.has_sinks and v.min() == v.max()
-        ):  # nothing is known yet: values are to spread from the sinks
+        nothing_known = now.policy is None and mdp.has_sinks and v.min() == v.max()
+        if nothing_known:  # values are to spread from the sinks
             found = machine(monitor).optimal(inner, watch, None)
         else:
             low, high = now.change
