@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from tightrope.kernels import band
-from tightrope.kernels.serial import backup, copy, extent, extract, extract_split, gauss_seidel, policy_sweeps, split_sweeps, spread
+from tightrope.kernels.serial import backup, copy, extent, extract, gauss_seidel, policy_sweeps, split_sweeps, spread
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
@@ -61,11 +61,9 @@ def span_goal(u, low, high, gamma, tol, atol, floor):
 def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
-    `rows` is a policy that goes where the values came from. Returns how many sweeps there were, which way the last one went,
-    and whether any value is a guess.
+    Returns how many sweeps there were, which way the last one went, and whether any value is a guess.
     """
     v[:] = -np.inf
-    copy(first, rows)
     sweeps, valued, guesses = 0, 0, 0
     while True:
         before = valued
@@ -87,38 +85,25 @@ def gauss_seidel_round(
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
-    A finite `base` means that v is not known yet: values spread from the sinks first, and where some are guesses the policy
-    that goes where they came from is evaluated. Returns Bellman sweeps, chain sweeps, the last change, the one that was aimed
-    at, the factor of the last cycle, which way to go next, whether u = T v was looked at in the end, and its smallest and
-    largest change if so.
+    A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
+    last change, the one that was aimed at, the factor of the last cycle, which way to go next, whether u = T v was looked at
+    in the end, and its smallest and largest change if so.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
-    rate, target = 1.0, 0.0
-    up = down = 0.0
+    rate = 1.0
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
-    near = chained = False
-    reverse = backwards
+    near = False
     if base > -np.inf:
-        cycles, backwards, chained = spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards)
-        near = not chained
-        if chained:
-            reverse = False
-            up, down = extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r)
+        cycles, backwards, guessed = spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards)
+        near = not guessed
     while True:
-        if chained:
-            backwards, turn = direction(up, down, backwards)
-            sweeps, chain_change = split_sweeps(
-                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse
-            )  # fmt: skip
-            swept += sweeps
-            backwards ^= turn and sweeps % 2 == 1
         before, low, high = change, -np.inf, np.inf
+        up = down = 0.0
         if near:
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
-            reverse = backwards
             change, up, down = gauss_seidel(
                 indptr, indices, data, r, first, gamma, v, rows, backwards, None,
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
@@ -134,11 +119,19 @@ def gauss_seidel_round(
         done = change <= goal or (near and high - low <= span_goal(u, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
             return cycles, swept, change, goal, rate, backwards, near, low, high
-        chained = not near
         if near:
             copy(u, v)
-        near = chained and change * min(rate, NEAR) <= goal
-        target = max(DEPTH * change, 0.5 * goal)
+            near = False
+        else:
+            near = change * min(rate, NEAR) <= goal
+            reverse = backwards
+            backwards, turn = direction(up, down, backwards)
+            target = max(DEPTH * change, 0.5 * goal)
+            sweeps, chain_change = split_sweeps(
+                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse
+            )  # fmt: skip
+            swept += sweeps
+            backwards ^= turn and sweeps % 2 == 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)

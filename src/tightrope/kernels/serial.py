@@ -128,9 +128,10 @@ def gauss_seidel(
     """One Bellman sweep in place, in state order or against it, that leaves the chain of its greedy pairs behind.
 
     Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
-    outside), and the chance of staying put is solved for: v(s) = max_a (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)).
-    The chain is v = r' + P' v with no diagonal in P', its rows in the order of the sweep. Returns the largest change, and how
-    likely the chain's moves to higher and to lower states are, added up.
+    outside). In the pair that is best then, the chance of staying put is solved for:
+    v(s) = (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)). The chain is v = r' + P' v with no diagonal in P', its rows in
+    the order of the sweep. Returns the largest change, and how likely the chain's moves to higher and to lower states are,
+    added up.
     """
     begin, size = uint64(lo), uint64(hi) - uint64(lo)
     largest, up, down = 0.0, 0.0, 0.0
@@ -138,41 +139,51 @@ def gauss_seidel(
     to_indptr[0] = 0
     for i in range(size):
         s = begin + (size - ONE - i if backwards else i)
-        best, staying = -np.inf, 0.0
-        chosen = uint64(first[s])
-        for l in range(uint64(first[s]), uint64(first[s + ONE])):
-            total, stay = 0.0, 0.0
-            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-                j = uint64(indices[k])
-                if j == s:
-                    stay = data[k]
-                elif others is None or j - begin < size:
-                    total += data[k] * v[j]
-                else:
-                    total += data[k] * others[j]
-            q = r[l] + gamma * total
-            if stay > 0.0:
-                q /= 1.0 - gamma * stay
+        best = -np.inf
+        chosen, stop = uint64(first[s]), uint64(first[s + ONE])
+        k = uint64(indptr[chosen])
+        for l in range(chosen, stop):
+            end = uint64(indptr[l + ONE])
+            even, odd = 0.0, 0.0
+            while k + ONE < end:
+                near, far = uint64(indices[k]), uint64(indices[k + ONE])
+                even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                odd += data[k + ONE] * (v[far] if others is None or far - begin < size else others[far])
+                k += TWO
+            if k < end:
+                near = uint64(indices[k])
+                even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                k += ONE
+            q = r[l] + gamma * (even + odd)
             if q > best:
                 best = q
                 chosen = l
-                staying = stay
-        largest = max(largest, abs(best - v[s]))
-        v[s] = best
-        rows[s] = chosen
-        scale = 1.0 / (1.0 - gamma * staying) if staying > 0.0 else 1.0
+        stay, start = 0.0, at
         for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
             j = uint64(indices[k])
-            if j != s:
+            if j == s:
+                stay = data[k]
+            else:
                 to_indices[at] = j
-                to_data[at] = gamma * scale * data[k]
+                to_data[at] = gamma * data[k]
                 at += ONE
                 if j > s:
                     up += data[k]
                 else:
                     down += data[k]
-        to_r[i] = scale * r[chosen]
+        to_r[i] = r[chosen]
+        if stay > 0.0:
+            scale = 1.0 / (1.0 - gamma * stay)
+            to_r[i] *= scale
+            best = to_r[i]
+            for k in range(start, at):
+                to_data[k] *= scale
+                j = uint64(to_indices[k])
+                best += to_data[k] * (v[j] if others is None or j - begin < size else others[j])
         to_indptr[i + ONE] = at
+        largest = max(largest, abs(best - v[s]))
+        v[s] = best
+        rows[s] = chosen
     return largest, up, down
 
 
@@ -180,9 +191,10 @@ def gauss_seidel(
 def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
     """One sweep in place that values states where v is -inf, from sinks and from states that have a value.
 
-    A successor without a value is guessed to be worth as much as the state itself, for which is then solved: where moves mostly
-    lead towards the values known so far, and slips to the side, that is nearly right at once. Returns how many states have a
-    value now, and how many of them by a guess of this sweep.
+    A successor without a value is guessed to lie two steps behind the state itself, for which is then solved: where moves mostly
+    lead towards the values known so far, and slips to the side, that is nearly right at once, and rather too low. Too high would
+    be worse: states that believe in each other's values lose them only step by step. Returns how many states have a value now,
+    and how many of them by a guess of this sweep.
     """
     size = uint64(len(v))
     valued, guessed = 0, 0
@@ -195,23 +207,25 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
         chosen = uint64(first[s])
         guess, leaves = False, False
         for l in range(uint64(first[s]), uint64(first[s + ONE])):
-            total, alike = 0.0, 0.0
-            known, unknown = False, False
+            total, stay, behind = 0.0, 0.0, 0.0
+            known = False
             for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
                 j = uint64(indices[k])
                 if v[j] > -np.inf:
                     total += data[k] * v[j]
                     known = True
+                elif j == s:
+                    stay += data[k]
                 else:
-                    alike += data[k]
-                    unknown |= j != s
-            q = (r[l] + gamma * total) / (1.0 - gamma * alike)
+                    behind += data[k]
+            total += behind * (1.0 + gamma) * min(r[l], 0.0)
+            q = (r[l] + gamma * total) / (1.0 - gamma * (stay + gamma * gamma * behind))
             if known and q > best:
                 best = q
                 chosen = l
-                guess = unknown
+                guess = behind > 0.0
             alone = max(alone, q)
-            leaves |= known or unknown
+            leaves |= known or behind > 0.0
         if not leaves:
             best = alone
         if best > -np.inf:
