@@ -52,7 +52,7 @@ def test_small_models_start_no_thread(monkeypatch):
 
     monkeypatch.setattr(team, "_pool", never)
     assert tr.solve(problems.garnet(100), threads=2).converged
-    assert workspace.Workspace(problems.garnet(100), None, 2)._sweeper.threads == 1
+    assert workspace.Workspace(problems.garnet(100), None, 2)._threads == 1
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5])

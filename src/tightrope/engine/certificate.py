@@ -89,21 +89,19 @@ def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, fl
     r_size = min(mdp.reward_size, size + 2.0 * v_size)
     backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size) + (UNDERFLOW if v_size > 0.0 else 0.0)
     change_error = backup_error + 1.1 * EPS * (size + v_size)
+    # γσ x/(1-γσ) rounded up, σ = 1 ± slack being the row sum that makes it larger: x times `grown` or, below zero, `shrunk`.
     slack = mdp.slack + (mdp.width + 1) * EPS
-    high = backup_error + _tail(mdp.gamma, slack, M + change_error)
-    low = -(backup_error + _tail(mdp.gamma, slack, change_error - m))
-    floor = 2.0 * (backup_error + _tail(mdp.gamma, slack, change_error + slack * v_size * mdp.gamma))
-    scale = max(abs(u_low + low), abs(u_high + low), abs(u_low + high), abs(u_high + high), SMALLEST)
+    leak, room = mdp.gamma * slack, 1.0 - mdp.gamma
+    grown = (mdp.gamma + leak) / (room - leak) if room > leak else np.inf
+    shrunk = (mdp.gamma - leak) / (room + leak)
+    high, low = _tail(M + change_error, grown, shrunk), _tail(change_error - m, grown, shrunk)
+    floor = 2.0 * (backup_error + _tail(change_error + leak * v_size, grown, shrunk))
+    high, low = backup_error + high, -(backup_error + low)
+    scale = max(abs(u_low + low), abs(u_high + high), SMALLEST)
     return Certificate(u, low, high, scale, floor, (u_low, u_high))
 
 
-def _tail(gamma: float, slack: float, x: float) -> float:
-    """γσ x/(1-γσ) rounded up, σ = 1 ± slack being the row sum that makes it larger."""
-    if x == 0.0 or gamma == 0.0:
-        return 0.0
-    leak = gamma * slack if x > 0 else -gamma * slack
-    room = (1.0 - gamma) - leak
-    if room <= 0.0:
-        return np.inf
-    tail = (gamma + leak) * x / room
+def _tail(x: float, grown: float, shrunk: float) -> float:
+    """The sum of what an error of x leaves behind in all later steps, rounded up."""
+    tail = x * (grown if x > 0.0 else shrunk) if x != 0.0 and shrunk != 0.0 else 0.0
     return tail + 8.0 * EPS * abs(tail)

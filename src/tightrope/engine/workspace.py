@@ -84,7 +84,7 @@ class Workspace:
         self.has_sinks = mdp.has_sinks
         #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
         self.band = None if self.has_sinks else model_band(mdp)
-        self._sweeper = Sweeper(mdp, threads)
+        self._threads = team.team_size(threads, nnz)
         self.small = nnz < SMALL
         #: Whether sweeps are cut into blocks, or a round is one call.
         self.cut = nnz >= 2 * team.WORTH_IT
@@ -116,9 +116,9 @@ class Workspace:
         """Back v up once: u, the greedy pairs and the range of the change."""
         if self.chaining:
             arguments = (*self._model, self.v, self.u, self._rows)
-            self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._sweeper.threads))
+            self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
-            self.low, self.high = self._sweeper.backup_into(self.v, self.u, self.rows)
+            self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self._L
         self.looked, self.chained = True, self.chaining
 
@@ -196,12 +196,12 @@ class Workspace:
     def take_chain(self) -> None:
         """Copy the greedy policy's rows together, unless the look has; looks do so from now on."""
         if not self.chained:
-            team.each(kernels.extract, (*self._model[:4], self._rows), self._pieces(), self._sweeper.threads)
+            team.each(kernels.extract, (*self._model[:4], self._rows), self._pieces(), self._threads)
         self.chaining = self.chained = True
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
-        span, n, pieces, threads = self.span, 0, self._pieces(), self._sweeper.threads
+        span, n, pieces, threads = self.span, 0, self._pieces(), self._threads
         while n < most and (n == 0 or self.span > target):
             changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u), pieces, threads)
             self.low, self.high = extremes(changes)
@@ -225,7 +225,7 @@ class Workspace:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
         self.u[:] = self.v
         self.chained = False
-        return team.each(kernel, (*arguments, self.u), self._pieces(), self._sweeper.threads)
+        return team.each(kernel, (*arguments, self.u), self._pieces(), self._threads)
 
     def _pieces(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
