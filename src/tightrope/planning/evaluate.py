@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.planning.improve import Improvement
 
 #: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
-SHARE, PRESENT = 0.01, 1e-5
+SHARE, PRESENT = 0.01, 1e-4
 #: A λ below this would cost a blended surrogate a digit.
 LITTLE = 0.1
 
@@ -34,7 +34,7 @@ class Evaluate(Protocol):
 class Exact:
     """v^π, the fixed point of T^π, as exactly as anything will show.
 
-    That is to within a hundredth of the gap the run is after, or a hundred-thousandth of the gap there was where that is more.
+    That is to within a hundredth of the gap the run is after, or a ten-thousandth of the gap there was where that is more.
     """
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
