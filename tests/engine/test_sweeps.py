@@ -138,3 +138,29 @@ def test_a_deterministic_model_is_solved_by_following_its_moves():
     assert [sentence.split()[0] for sentence in solution.choices] == ["factorisation"]
     u, _ = greedy(mdp, solution.value)
     assert np.abs(u - solution.value).max() / (1.0 - mdp.gamma) <= 1e-6 * np.abs(u).max()
+
+
+@pytest.mark.parametrize(
+    ("chain_span", "span", "mixing", "expected"),
+    [
+        (1e-3, 1.1e-3, 0.5, 0.01),  # settled, and quick: go deeper
+        (1e-3, 1e-1, 0.5, 0.1),  # a backup found much to improve: no deeper than at first
+        (1e-3, 1.1e-3, 0.999, 0.1),  # settled, but too slow to go far
+    ],
+)
+def test_chains_are_swept_deeper_only_for_a_settled_policy(chain_span, span, mixing, expected):
+    assert kernels.rounds.deeper(0.1, 0.1, chain_span, span, mixing, 40.0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("make", [lambda: problems.garnet(50, 3, 4, seed=3), problems.queue, problems.inventory])
+def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
+    mdp = make()
+    blind, seen = Workspace(mdp, None, Aim(1e-6, -1.0)), Workspace(mdp, None, Aim(1e-6, -1.0))
+    blind.look_at_rewards()
+    seen.look()
+    np.testing.assert_allclose(blind.u, seen.u, rtol=1e-9, atol=1e-9 * abs(seen.base))
+    scale = max(1.0, abs(seen.base))
+    assert blind.low == pytest.approx(seen.low, abs=1e-9 * scale)
+    assert blind.high == pytest.approx(seen.high, abs=1e-9 * scale)
+    blind.look_at_rewards()  # a second time does nothing
+    assert blind.take_backups() == mdp.n_pairs
