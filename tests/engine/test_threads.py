@@ -73,3 +73,22 @@ def test_a_forked_child_makes_threads_of_its_own():
 
 def _value(mdp):
     return tr.solve(mdp, threads=2).value
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
+    """Cut into blocks, a sweep is the same whether what lies beyond a seam is copied in part or whole."""
+    mdp = problems.gridworld(40, 30, slip=0.1, gamma=0.99)
+    if wide:
+        mdp.facts["reach"] = mdp.n_states  # as if some transition went from one end to the other
+    work = workspace.Workspace(mdp, np.random.default_rng(0).random(mdp.n_states), workspace.Aim(1e-6, -1.0), 1)
+    assert work.cut
+    work.u[:] = np.nan  # whatever is read without having been copied spoils the sweep
+    work.bellman_gauss_seidel()
+    assert mdp.facts["reach"] == (mdp.n_states if wide else 30)
+    assert np.isfinite(work.v).all()
+    expected = mdp.reshaped(mdp.r, mdp.gamma)
+    expected.facts["reach"] = mdp.n_states
+    again = workspace.Workspace(expected, np.random.default_rng(0).random(mdp.n_states), workspace.Aim(1e-6, -1.0), 1)
+    again.bellman_gauss_seidel()
+    np.testing.assert_array_equal(work.v, again.v)

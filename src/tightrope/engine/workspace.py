@@ -223,9 +223,23 @@ class Workspace:
 
     def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> list[Any]:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
-        self.u[:] = self.v
+        self._remember()
         self.chained = False
         return team.each(kernel, (*arguments, self.u), self._pieces(), self._threads)
+
+    def _remember(self) -> None:
+        """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
+        facts = self._mdp.facts
+        if "reach" not in facts:
+            indptr, indices, _, _, first, _ = self._model
+            facts["reach"] = int(kernels.reach(indptr, indices, first))
+        reach, seams = facts["reach"], [block[-2] for block in self._pieces()[1:]]
+        if 2 * reach * len(seams) >= self.S:
+            self.u[:] = self.v
+            return
+        for seam in seams:
+            near = slice(max(seam - reach, 0), seam + reach)
+            self.u[near] = self.v[near]
 
     def _pieces(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""

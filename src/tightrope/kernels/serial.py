@@ -71,6 +71,20 @@ def copy(v, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def reach(indptr, indices, first):
+    """The largest distance between the numbers of a state and a successor; columns are sorted."""
+    furthest = uint64(0)
+    for s in range(uint64(len(first) - 1)):
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            low, high = uint64(indices[indptr[l]]), uint64(indices[indptr[l + ONE] - ONE])
+            if low < s:
+                furthest = max(furthest, s - low)
+            if high > s:
+                furthest = max(furthest, high - s)
+    return furthest
+
+
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def extent(v):
     """The smallest and the largest entry."""
     low, high = np.inf, -np.inf
