@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from tightrope.engine import Certificate, Limits, Monitor, machine
 from tightrope.errors import InvalidArgument, UnsafeUpdate
 from tightrope.model import validate
 from tightrope.model.policy import Policy, mix
-from tightrope.planning.evaluate import Evaluate, Exact, Lambda
+from tightrope.planning.evaluate import PRESENT, Evaluate, Exact, Lambda
 from tightrope.planning.improve import Improve, Improvement, Kappa
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ class PolicyIteration:
         found = self.improve.improve(mdp, now, watch, goal)
         if self.alpha < 1.0 and now.policy is not None:
             found = Improvement(mix(now.policy, found.policy, self.alpha), found.base, found.base, backed_up=False)
-        return _look(mdp, self.evaluate.evaluate(mdp, found, watch, goal), found.policy, watch)
+        new = _look(mdp, self.evaluate.evaluate(mdp, found, watch, goal), found.policy, watch)
+        if isinstance(self.evaluate, Exact) and 0.0 < goal < new.certificate.gap <= PRESENT * found.gap:
+            # So little is left that it may be the evaluation's own: no reason to improve the policy before it is exact.
+            exact = replace(found, guess=new.v, gap=0.0)
+            new = _look(mdp, self.evaluate.evaluate(mdp, exact, watch, goal), found.policy, watch)
+        return new
 
 
 def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> Iterate:
