@@ -82,7 +82,7 @@ def test_a_policy_is_written_as_a_table(tmp_path, name):
     ("arguments", "limit"),
     [
         (("gridworld", "--algorithm", "vi", "--max-iterations", "2"), "max_iterations"),
-        (("garnet:n_states=30000", "--max-seconds", "0"), "max_seconds"),  # a small one is solved before anybody looks at the clock
+        (("garnet:n_states=30000", "--max-seconds", "0"), "max_seconds"),  # a small one is solved before the clock is read
     ],
 )
 def test_a_limit_is_exit_code_1_with_the_best_so_far(arguments, limit, tmp_path):
