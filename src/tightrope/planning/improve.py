@@ -32,7 +32,7 @@ class Improvement:
     guess: FloatArray
     #: Whether the guess is T^π base, so that the first backup of an evaluation is already done.
     backed_up: bool = True
-    #: The certified gap there was before; an evaluation that is much more exact is wasted.
+    #: The certified gap that the improvement may leave; an evaluation that is much more exact is wasted.
     gap: float = 0.0
 
 
@@ -130,4 +130,4 @@ class Kappa:
         if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
             raise KeyboardInterrupt
         # What the engine ends with, unshifted: a constant would have to leave through the sinks again, sweep by sweep.
-        return Improvement(found.policy, v, v + (found.certificate.base - v) / kappa, backed_up=False, gap=gap)
+        return Improvement(found.policy, v, v + (found.certificate.base - v) / kappa, backed_up=False, gap=rate * gap)
