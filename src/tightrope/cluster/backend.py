@@ -19,7 +19,7 @@ from tightrope.engine.monitor import Tally
 from tightrope.errors import InvalidArgument
 from tightrope.kernels import unsigned
 from tightrope.model import validate
-from tightrope.model.build import Function
+from tightrope.model.function import Function
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.planning import OneStep, PolicyIteration

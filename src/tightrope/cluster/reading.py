@@ -14,9 +14,10 @@ from tightrope import archive
 from tightrope.cluster import ranks
 from tightrope.cluster.share import Share, of_function, of_mdp, span
 from tightrope.errors import InvalidFile
-from tightrope.model import build, locate
+from tightrope.model import locate
 from tightrope.model.files import npz, petsc, sniff
 from tightrope.model.files.reading import Reading, Wishes, discount
+from tightrope.model.function import Function, built_by
 
 if TYPE_CHECKING:
     from tightrope.archive import Member
@@ -46,9 +47,9 @@ def find(name: str, gamma: float | None = None, reward: str | None = None, *, co
         if share is not None:
             return _reading(share, module.NAME, share.notes)
     # A problem defined by a function is built in parts; whatever else there is comes as a whole model.
-    with ranks.agreeing(comm), build.built_by(lambda function: function):
+    with ranks.agreeing(comm), built_by(lambda function: function):
         found = locate.find(name, gamma, reward, costs=costs)
-    if isinstance(found.mdp, build.Function):
+    if isinstance(found.mdp, Function):
         return _reading(of_function(comm, found.mdp), found.format, found.notes)
     notes = (*found.notes, _WHOLE) if comm.size > 1 else found.notes
     return _reading(of_mdp(comm, found.mdp), found.format, notes)

@@ -10,7 +10,8 @@ import numpy as np
 
 from tightrope.cluster import ranks
 from tightrope.cluster.matrix import Rows
-from tightrope.model import build, validate
+from tightrope.model import validate
+from tightrope.model.function import Function
 from tightrope.model.pairs import Pairs
 from tightrope.model.validate import frozen
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from tightrope.model.build import Dynamics, Function
+    from tightrope.model.function import Dynamics
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray, IntArray
 
@@ -196,7 +197,7 @@ def from_function(
     show_progress: bool | None = None,
 ) -> Share:
     """As `MDP.from_function`, with every rank of the job calling `dynamics` for its own states only."""
-    function = build.Function(
+    function = Function(
         dynamics,
         n_states,
         n_actions,

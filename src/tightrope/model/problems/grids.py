@@ -19,7 +19,7 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tightrope.model.build import Dynamics
+    from tightrope.model.function import Dynamics
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
 #: The moves, clockwise: the neighbours of a direction in this list are the two perpendicular to it.
