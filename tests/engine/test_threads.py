@@ -92,3 +92,24 @@ def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
     again = workspace.Workspace(expected, np.random.default_rng(0).random(mdp.n_states), workspace.Aim(1e-6, -1.0), 1)
     again.bellman_gauss_seidel()
     np.testing.assert_array_equal(work.v, again.v)
+
+
+def test_a_large_model_with_a_goal_stops_in_its_first_round_when_time_is_over():
+    solution = tr.solve(problems.gridworld(60, 60, slip=0.1, gamma=0.999), max_seconds=0.0)
+    assert solution.status is tr.Status.MAX_SECONDS
+    assert 0.0 < solution.gap < np.inf
+
+
+@pytest.mark.parametrize("step", ["bellman_gauss_seidel", "split_sweeps", "policy_sweeps"])
+def test_an_interrupt_in_the_first_round_keeps_what_was_done(monkeypatch, step):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workspace.Workspace, step, interrupt)
+    monkeypatch.setattr(workspace, "SMALL", 100)
+    mdp = problems.garnet(400, gamma=0.99) if step == "policy_sweeps" else problems.gridworld(60, 60, slip=0.1, gamma=0.999)
+    truth = tr.solve(mdp, tr.policy_iteration(), tol=1e-9).value
+    solution = tr.solve(mdp)
+    assert solution.status is tr.Status.INTERRUPTED
+    assert (solution.lower <= truth + 1e-6).all()
+    assert (truth <= solution.upper + 1e-6).all()

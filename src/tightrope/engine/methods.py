@@ -111,7 +111,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> Cycles:
         if before < np.inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
-        if done or change <= goal or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+        over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)
+        if done or change <= goal or over:
             return Cycles(cycles, swept, change, goal, rate)
         if near:
             work.take_backup()

@@ -55,15 +55,16 @@ def optimal(
     work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads)
     if look is not None:
         work.take_look(look)
+    work.deadline = watch.deadline
     work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
     status: Status | None = None
     done: tuple[Method, Report] | None = None
     before = np.inf
-    if v0 is None:  # there is nothing to see yet
-        watch.ahead = 1
-        done = _round(choice, watch)
     try:
+        if v0 is None:  # there is nothing to see yet
+            watch.ahead = 1
+            done = _round(choice, watch)
         while True:
             if not work.looked:
                 work.look()
@@ -81,8 +82,9 @@ def optimal(
             before = found.gap
             done = _round(choice, watch)
     except KeyboardInterrupt:
-        if watch.best is None:
-            raise
+        if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
+            work.look()
+            watch.record(certify(mdp, work.u, work.low, work.high), work.rows, work.largest)
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,8 @@ class Workspace:
     looked = False
     #: The gap to reach and the gap there is, as last certified.
     goal, gap = 0.0, np.inf
+    #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
+    deadline = np.inf
     #: How often a round may improve the policy.
     improvements = 1
     #: By how much a sweep of the chain shrinks the span, as last seen.
@@ -106,6 +109,11 @@ class Workspace:
     def largest(self) -> float:
         """max |T v - v|."""
         return max(abs(self.low), abs(self.high))
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return time.perf_counter() >= self.deadline
 
     @property
     def chain_nnz(self) -> float:
@@ -202,7 +210,7 @@ class Workspace:
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
         span, n, pieces, threads = self.span, 0, self._pieces(), self._threads
-        while n < most and (n == 0 or self.span > target):
+        while n < most and (n == 0 or (self.span > target and not self.late)):
             changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u), pieces, threads)
             self.low, self.high = extremes(changes)
             self.v, self.u = self.u, self.v

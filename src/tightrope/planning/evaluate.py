@@ -34,7 +34,8 @@ class Evaluate(Protocol):
 class Exact:
     """v^π, the fixed point of T^π, as exactly as anything will show.
 
-    That is to within a hundredth of the gap the run is after, or a ten-thousandth of the gap there was where that is more.
+    That is to within a hundredth of the gap the run is after, or a ten-thousandth of the gap that the improvement may leave
+    where that is more.
     """
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:
