@@ -84,6 +84,7 @@ def optimal(
     except KeyboardInterrupt:
         if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
             work.look()
+            watch.backups += work.take_backups()
             watch.record(certify(mdp, work.u, work.low, work.high), work.rows, work.largest)
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
