@@ -84,7 +84,7 @@ def test_ctrl_c_within_an_improvement_ends_the_run():
 
     class Pressed(Here):
         def optimal(self, mdp, monitor, v0, look=None):
-            return dataclasses.replace(super().optimal(mdp, monitor, v0, look), status=tr.Status.INTERRUPTED)
+            return super().optimal(mdp, monitor, v0, look)._replace(status=tr.Status.INTERRUPTED)
 
     mdp = problems.gridworld(20, 20, gamma=0.99)
     sol = tr.solve(mdp, tr.kappa_pi(0.5), backend=Pressed())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -80,25 +81,41 @@ class Certificate:
         return self.base + 0.5 * (self.low + self.high)
 
 
+class Rounding(NamedTuple):
+    """What rounding does to the backups of one model."""
+
+    #: The error of a backup as a share of the size of the values it takes.
+    of_values: float
+    #: γ times the largest |row sum - 1|.
+    leak: float
+    #: γσ/(1-γσ) with the row sum σ that makes it largest, and with the one that makes it smallest.
+    grown: float
+    shrunk: float
+
+
+@lru_cache(maxsize=64)
+def _rounding(gamma: float, slack: float, width: int) -> Rounding:
+    """For rows of at most `width` numbers that sum to one up to `slack`."""
+    leak, room = gamma * (slack + (width + 1) * EPS), 1.0 - gamma
+    grown = (gamma + leak) / (room - leak) if room > leak else np.inf
+    return Rounding(1.1 * EPS * (width + 3) * gamma, leak, grown, (gamma - leak) / (room + leak))
+
+
 def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, float] | None = None) -> Certificate:
     """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point; `extent` is that of u, where known."""
-    u_low, u_high = extent or kernels.extent(u)
-    size = max(abs(u_low), abs(u_high))
-    v_size = size + max(abs(m), abs(M))
+    of_values, leak, grown, shrunk = _rounding(mdp.gamma, mdp.slack, mdp.width)
+    u_low, u_high = extent = extent or kernels.extent(u)
+    size = max(-u_low, u_high)
+    v_size = size + max(-m, M)
     # An action with |r| beyond this is nowhere near the maximum, rounding or not.
     r_size = min(mdp.reward_size, size + 2.0 * v_size)
-    backup_error = 1.1 * EPS * ((mdp.width + 3) * mdp.gamma * v_size + 2.0 * r_size) + (UNDERFLOW if v_size > 0.0 else 0.0)
+    backup_error = of_values * v_size + 2.2 * EPS * r_size + (UNDERFLOW if v_size > 0.0 else 0.0)
     change_error = backup_error + 1.1 * EPS * (size + v_size)
-    # γσ x/(1-γσ) rounded up, σ = 1 ± slack being the row sum that makes it larger: x times `grown` or, below zero, `shrunk`.
-    slack = mdp.slack + (mdp.width + 1) * EPS
-    leak, room = mdp.gamma * slack, 1.0 - mdp.gamma
-    grown = (mdp.gamma + leak) / (room - leak) if room > leak else np.inf
-    shrunk = (mdp.gamma - leak) / (room + leak)
     high, low = _tail(M + change_error, grown, shrunk), _tail(change_error - m, grown, shrunk)
     floor = 2.0 * (backup_error + _tail(change_error + leak * v_size, grown, shrunk))
     high, low = backup_error + high, -(backup_error + low)
     scale = max(abs(u_low + low), abs(u_high + high), SMALLEST)
-    return Certificate(u, low, high, scale, floor, (u_low, u_high))
+    return Certificate(u, low, high, scale, floor, extent)
 
 
 def _tail(x: float, grown: float, shrunk: float) -> float:

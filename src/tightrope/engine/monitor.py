@@ -129,11 +129,11 @@ class Monitor:
         """Take note of one iteration; a status when the run is over. The arrays are copied where they must survive."""
         now = time.perf_counter()
         changes = len(rows) if self._last is None else int(np.count_nonzero(self._last != rows))
-        tally = Tally(changes, self.backups, now - self._begin, now >= self.deadline)
+        backups, seconds, late = self.backups, now - self._begin, now >= self.deadline
         if self.backend is not None:
-            tally = self.backend.together(tally)
+            changes, backups, seconds, late = self.backend.together(Tally(changes, backups, seconds, late))
         n, gap = len(self.rows) + self.ahead, certificate.gap
-        row = Row(n, residual, gap, certificate.relative_gap, *tally[:3])
+        row = Row(n, residual, gap, certificate.relative_gap, changes, backups, seconds)
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
@@ -149,9 +149,9 @@ class Monitor:
             self.best = (self._last, certificate.copy())
         if self.limits.max_iterations is not None and n >= self.limits.max_iterations:
             return Status.MAX_ITERATIONS
-        if tally.late:
+        if late:
             return Status.MAX_SECONDS
-        if self.stuck(certificate, tally.changes):
+        if self.stuck(certificate, changes):
             return Status.PRECISION
         return None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Optimum:
+class Optimum(NamedTuple):
     """The pairs a policy takes, what is proved about it, and how the run ended."""
 
     pairs: Pairs
@@ -69,7 +67,7 @@ def optimal(
             if not work.looked:
                 work.look()
             watch.backups += work.take_backups()
-            found = certify(mdp, work.u, work.low, work.high)
+            found = certify(mdp, work.u, work.low, work.high, work.extent)
             status = watch.record(found, work.rows, work.largest)
             if status is not None:
                 break

@@ -52,8 +52,10 @@ class Workspace:
     """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
 
     low = high = 0.0
-    #: Whether u = T v, with its greedy pairs and range, is known.
+    #: Whether u = T v, with its greedy pairs and the range of its change, is known.
     looked = False
+    #: The smallest and the largest entry of u, where a round has left them.
+    extent: tuple[float, float] | None = None
     #: The gap to reach and the gap there is, as last certified.
     goal, gap = 0.0, np.inf
     #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
@@ -128,7 +130,7 @@ class Workspace:
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self._L
-        self.looked, self.chained = True, self.chaining
+        self.looked, self.extent, self.chained = True, None, self.chaining
 
     def look_at_rewards(self) -> None:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
@@ -166,14 +168,17 @@ class Workspace:
         base = -np.inf if self.spread or not self.has_sinks else self.base
         found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most)
         done = Cycles(*found[:5])
-        self.backwards, self.looked, self.low, self.high = found[5:]
+        self.backwards, self.looked, self.low, self.high = found[5:9]
+        self.extent = found[9:]
         self.backups += done.bellman * self._L + done.chain * self.S
         return done
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models, after a look."""
         arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
-        n, swept, self.low, self.high, self.mixing = kernels.rounds.sweep_round(*arguments, share, trial, patience, most)
+        found = kernels.rounds.sweep_round(*arguments, share, trial, patience, most)
+        n, swept, self.mixing, self.low, self.high = found[:5]
+        self.extent = found[5:]
         self.backups += n * self._L + swept * self.S
         return n, swept
 
@@ -181,7 +186,9 @@ class Workspace:
         """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
         assert self.band is not None  # noqa: S101  (the method asks before)
         arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
-        n, self.low, self.high = kernels.rounds.factor_round(*arguments, *self.band, ahead, most)
+        found = kernels.rounds.factor_round(*arguments, *self.band, ahead, most)
+        n, self.low, self.high = found[:3]
+        self.extent = found[3:]
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
 

@@ -87,7 +87,7 @@ def gauss_seidel_round(
 
     A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
     last change, the one that was aimed at, the factor of the last cycle, which way to go next, whether u = T v was looked at
-    in the end, and its smallest and largest change if so.
+    in the end, and if so its smallest and largest change and value.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -118,7 +118,9 @@ def gauss_seidel_round(
             patience = chain_patience(patience, sweeps, chain_change, change)
         done = change <= goal or (near and high - low <= span_goal(u, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
-            return cycles, swept, change, goal, rate, backwards, near, low, high
+            if near:
+                least, largest = extent(u)
+            return cycles, swept, change, goal, rate, backwards, near, low, high, least, largest
         if near:
             copy(u, v)
             near = False
@@ -153,15 +155,16 @@ def sweep_round(
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
     A chain is swept until the span of its change is `share` of what it was, or less once the policy has settled; `trial` times
-    or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain sweeps, the smallest
-    and largest change, and by how much a sweep of the chain shrinks the span.
+    or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain sweeps, by how much
+    a sweep of the chain shrinks the span, and the smallest and largest change and value.
     """
-    improvements, swept, mixing = 0, 0, 1.0
-    least = share
+    improvements, swept, mixing, slow = 0, 0, 1.0, False
+    first_share = share
     while True:
         span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
-        if improvements > 0 and (span <= goal or improvements >= most):
-            return improvements, swept, low, high, mixing
+        if improvements > 0 and (span <= goal or improvements >= most or slow):
+            least, largest = extent(u)
+            return improvements, swept, mixing, low, high, least, largest
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
@@ -174,14 +177,13 @@ def sweep_round(
             if more <= patience:
                 n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
                 swept += n
-        slow, chain_span = high - low > target, high - low
+        chain_span = high - low
         low, high = backup(
             indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r, 0, len(v)
         )  # fmt: skip
         improvements += 1
-        share = deeper(share, least, chain_span, high - low, mixing, patience)
-        if slow or high - low > 0.9 * span:
-            return improvements, swept, low, high, mixing
+        share = deeper(share, first_share, chain_span, high - low, mixing, patience)
+        slow = chain_span > target or high - low > 0.9 * span
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
@@ -192,7 +194,7 @@ def factor_round(
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; ends as `sweep_round` does.
 
     An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
-    Returns the improvements and the smallest and largest change.
+    Returns the improvements and the smallest and largest change and value.
     """
     improvements = 0
     while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
@@ -210,4 +212,5 @@ def factor_round(
                 copy(u, v)
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
         improvements += 1
-    return improvements, low, high
+    least, largest = extent(u)
+    return improvements, low, high, least, largest

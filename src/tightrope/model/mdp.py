@@ -158,7 +158,7 @@ class MDP:
         """The smallest and the largest reward."""
         return float(self.r.min()), float(self.r.max())
 
-    @property
+    @cached_property
     def reward_size(self) -> float:
         """max |r|, the paper's R_max."""
         low, high = self.reward_range

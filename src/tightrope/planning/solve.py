@@ -60,7 +60,8 @@ def solve(
     team = None if threads is None else validate.positive_integer(threads, "threads")
     monitor = Monitor(limits, on_iteration, team, backend=backend)
     name = "Engine()" if algorithm is None else repr(algorithm)
-    mdp, v0, pi0 = machine(monitor).place(mdp, v0, pi0, name, monitor)
+    if backend is not None:
+        mdp, v0, pi0 = backend.place(mdp, v0, pi0, name, monitor)
     if pi0 is not None:
         pi0.check(mdp)
     if algorithm is not None:
