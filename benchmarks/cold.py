@@ -12,23 +12,27 @@ import sys
 import tempfile
 import time
 
-PROGRAM = "import tightrope as tr; tr.solve(tr.problems.gridworld(20, 20)); import sys; sys.exit(0)"
+PROGRAM = "import tightrope as tr; tr.solve(tr.problems.gridworld({size}, {size}))"
+#: Sides of a grid that is solved before compiled loops would be loaded, and of one that is worth compiling for.
+SMALL, LARGE = 20, 100
 
 
 def measure(*, quick=False):
     """Wall and processor seconds of a whole process: first ever, and the best of later ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-        first = _process(PROGRAM, environment)
-        later = [_process(PROGRAM, environment) for _ in range(2 if quick else 5)]
-    imports = [_process("import tightrope", os.environ) for _ in range(2 if quick else 5)]
-    arrays = [_process("import numpy, scipy.sparse", os.environ) for _ in range(2 if quick else 5)]
-    return {
-        "first solve ever, process included": first,
-        "later processes": [min(x) for x in zip(*later, strict=True)],
-        "import tightrope alone": [min(x) for x in zip(*imports, strict=True)],
-        "import numpy and scipy.sparse alone": [min(x) for x in zip(*arrays, strict=True)],
-    }
+    repeats, found = 2 if quick else 5, {}
+    for size in (SMALL, LARGE):
+        program = PROGRAM.format(size=size)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+            found[f"first solve ever, {size**2:,} states"] = _best(program, environment, 1)
+            found[f"later processes, {size**2:,} states"] = _best(program, environment, repeats)
+    found["import tightrope alone"] = _best("import tightrope", os.environ, repeats)
+    found["import numpy and scipy.sparse alone"] = _best("import numpy, scipy.sparse", os.environ, repeats)
+    return found
+
+
+def _best(program, environment, repeats):
+    return [min(x) for x in zip(*(_process(program, environment) for _ in range(repeats)), strict=True)]
 
 
 def _process(program, environment):

@@ -9,7 +9,7 @@ import numpy as np
 from bandwidth import best
 
 import tightrope as tr
-from tightrope import problems
+from tightrope import kernels, problems
 
 
 def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
@@ -19,6 +19,7 @@ def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
 
 def measure(*, quick=False):
     """Every table as {name: [[x, wall, cpu], ...]}."""
+    kernels.tiers.compile_loops()
     budget = 0.1 if quick else 0.5
     top = 5 if quick else 6
 

@@ -27,7 +27,7 @@ from peers import report, results
 from peers.adapters import PEERS, Ours
 from peers.measure import Effort, reference, run
 from peers.models import CASES
-from tightrope import problems
+from tightrope import kernels, problems
 
 OURS = Ours()
 HERE = Path(__file__).parents[1]
@@ -35,6 +35,7 @@ HERE = Path(__file__).parents[1]
 
 def warm():
     """Load and compile everything once, so that forked children need not."""
+    kernels.tiers.compile_loops()
     tiny = problems.garnet(50, 2, 3, gamma=0.9)
     tr.solve(tiny, threads=1)
     for adapter in PEERS:

@@ -50,6 +50,7 @@ def growth_section(growth):
 
 def cold_section(cold):
     rows = [(name, f"{wall:.2f}", f"{cpu:.2f}") for name, (wall, cpu) in cold.items()]
-    text = """Seconds of whole processes, on a 400-state grid; the first has nothing compiled (we are after 2 s), the later ones
-a cache on disk (0.6 s)."""
+    text = """Seconds of whole processes. A small model is solved by the loops as plain Python, to the same bits, before Numba
+would have been loaded (we are after 2 s for the first ever and 0.6 s later); a larger one compiles them the first time, and finds
+them in a cache on disk later."""
     return f"## Cold start\n\n{text}\n\n" + table(("what", "wall", "processor"), rows)

@@ -1,7 +1,8 @@
 """The only compiled loops: arrays in, arrays out, no checks.
 
 `kernels.backup` is a sweep kernel (`serial`, run on several threads by `team`); other rooms' kernels live in a module each
-(`kernels.sampling`, `kernels.theory`, ...). Numba loads with the first of them, so that importing stays cheap.
+(`kernels.sampling`, `kernels.theory`, ...). Numba loads when it is needed: with the first module of another room, or when
+`tiers` finds that sweeps have become worth compiling.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-#: Modules of compiled loops, loaded at first use.
-_MODULES = ("serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
+#: Modules of loops, loaded at first use.
+_MODULES = ("tiers", "serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
 
 
 def __getattr__(name: str) -> Any:
@@ -20,7 +21,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name in _MODULES:
         return import_module(f"tightrope.kernels.{name}")
-    globals()[name] = kernel = getattr(import_module("tightrope.kernels.serial"), name)
+    kernel = getattr(import_module("tightrope.kernels.serial"), name)
+    if not isinstance(kernel, import_module("tightrope.kernels.tiers").Loop):
+        globals()[name] = kernel
     return kernel
 
 

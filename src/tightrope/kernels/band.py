@@ -6,10 +6,11 @@ I - γP is a diagonally dominant M-matrix, and stays one without rows and column
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+
+from tightrope.kernels.tiers import int64, loop, uint64
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def far_columns(indptr, indices, first, near, most, number):
     """Number the columns that some row of state s reaches from further away than `near`; gives up past `most` of them.
 
@@ -17,15 +18,16 @@ def far_columns(indptr, indices, first, near, most, number):
     elsewhere. Returns how many hubs there are (more than `most`: do not use them), and how far the rest of the band reaches
     below and above the diagonal.
     """
-    number[:] = -1
+    for s in range(len(number)):
+        number[s] = -1
     hubs = 0
     for s in range(len(first) - 1):
         for l in range(first[s], first[s + 1]):
             # Columns are sorted: the far ones are at both ends of a row.
-            begin, end = np.int64(indptr[l]), np.int64(indptr[l + 1])
+            begin, end = int64(indptr[l]), int64(indptr[l + 1])
             k, step = begin, 1
             while begin <= k < end:
-                j = np.int64(indices[k])
+                j = int64(indices[k])
                 if abs(j - s) <= near:
                     if step < 0:
                         break
@@ -37,26 +39,27 @@ def far_columns(indptr, indices, first, near, most, number):
                     number[j] = hubs
                     hubs += 1
                 k += step
-    below, above = np.int64(0), np.int64(0)
+    below, above = int64(0), int64(0)
     for s in range(len(first) - 1):
         for l in range(first[s], first[s + 1]):
-            begin, end = np.int64(indptr[l]), np.int64(indptr[l + 1])
+            begin, end = int64(indptr[l]), int64(indptr[l + 1])
             while begin < end and number[indices[begin]] >= 0:
                 begin += 1
             while begin < end and number[indices[end - 1]] >= 0:
                 end -= 1
             if begin < end:
-                below = max(below, s - np.int64(indices[begin]))
-                above = max(above, np.int64(indices[end - 1]) - s)
+                below = max(below, s - int64(indices[begin]))
+                above = max(above, int64(indices[end - 1]) - s)
     return hubs, below, above
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def single_moves(indices, data, r, gamma, v):
     """v = r + γ P v where every state moves to one other for sure: paths are followed into cycles, and values carried back."""
     unknown, ahead = np.nan, np.inf
-    path = np.empty(len(r), indices.dtype)
-    v[:] = unknown
+    path = np.empty(len(r), np.uint64)
+    for i in range(len(v)):
+        v[i] = unknown
     for begin in range(len(r)):
         s, n = uint64(begin), 0
         while np.isnan(v[s]):
@@ -80,7 +83,7 @@ def single_moves(indices, data, r, gamma, v):
                 v[at] = r[at] + gamma * data[at] * v[indices[at]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
     """v = r + γ P v for a chain whose hubs and band are known, by elimination.
 
@@ -97,7 +100,7 @@ def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
         columns[s, 0] = r[s]
         band[s, below] = 1.0
         for k in range(uint64(indptr[s]), uint64(indptr[s + 1])):
-            j = np.int64(indices[k])
+            j = int64(indices[k])
             if number[j] >= 0:
                 columns[s, 1 + number[j]] += gamma * data[k]
             else:
@@ -127,7 +130,7 @@ def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
         v[s] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def hub_values(number, hubs, columns):
     """The values at the hubs: (I - Y) y = x there, by elimination; it is an M-matrix again."""
     A = np.zeros((hubs, hubs))

@@ -6,11 +6,13 @@ never below `floor`, what rounding allows. It improves the policy at least once:
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numba import njit
 
 from tightrope.kernels import band
 from tightrope.kernels.serial import backup, copy, extent, extract, gauss_seidel, policy_sweeps, split_sweeps, spread
+from tightrope.kernels.tiers import loop, uint64
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
@@ -26,7 +28,7 @@ WORTHWHILE = 1 / 32
 FEWEST, MOST, FIRST = 4, 64, 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def chain_patience(patience, sweeps, change, bellman_change):
     """How many sweeps of a chain to allow, after `sweeps` that ended with `change` and a Bellman sweep that changed more or less.
 
@@ -37,7 +39,7 @@ def chain_patience(patience, sweeps, change, bellman_change):
     return min(2 * patience, MOST) if sweeps >= patience else patience
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def direction(up, down, backwards):
     """Which way to sweep a chain that moves up and down so often, and whether to turn.
 
@@ -47,7 +49,7 @@ def direction(up, down, backwards):
     return (not backwards if turn else up > down), turn
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def span_goal(u, low, high, gamma, tol, atol, floor):
     """The span of T v - v at which the bounds around u = T v are close enough, low <= u - v <= high being its range."""
     least, largest = extent(u)
@@ -57,13 +59,14 @@ def span_goal(u, low, high, gamma, tol, atol, floor):
     return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
     Returns how many sweeps there were, which way the last one went, and whether any value is a guess.
     """
-    v[:] = -np.inf
+    for s in range(uint64(len(v))):
+        v[s] = -np.inf
     sweeps, valued, guesses = 0, 0, 0
     while True:
         before = valued
@@ -73,12 +76,12 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
         if valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
             break
         backwards = not backwards
-    for s in range(len(v)):
+    for s in range(uint64(len(v))):
         v[s] = max(v[s], base)
     return sweeps, backwards, guesses > 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     tol, atol, floor, base, backwards, budget, most,
@@ -136,7 +139,7 @@ def gauss_seidel_round(
             backwards ^= turn and sweeps % 2 == 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def deeper(share, least, chain_span, span, mixing, patience):
     """By how much to shrink the span on the next chain, if a backup had this span after the last chain's had come to that.
 
@@ -147,7 +150,7 @@ def deeper(share, least, chain_span, span, mixing, patience):
     return further if mixing**patience <= further else least
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, share, trial, patience, most,
@@ -173,7 +176,7 @@ def sweep_round(
         mixing = min(((high - low) / span) ** (1.0 / n), 1.0) if span > 0.0 else 1.0
         swept += n
         if high - low > target > 0.0 and 0.0 < mixing < 1.0:
-            more = int(np.log(target / (high - low)) / np.log(mixing)) + 1
+            more = int(math.log(target / (high - low)) / math.log(mixing)) + 1
             if more <= patience:
                 n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
                 swept += n
@@ -186,7 +189,7 @@ def sweep_round(
         slow = chain_span > target or high - low > 0.9 * span
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def factor_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, number, hubs, below, above, ahead, most,

@@ -9,7 +9,8 @@ function of its own it would count references to three arrays on every row, whic
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+
+from tightrope.kernels.tiers import loop, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
@@ -17,7 +18,7 @@ TWO = uint64(2)
 SIDE_BY_SIDE = uint64(1000)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def backup(indptr, indices, data, r, first, gamma, v, out, rows, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
@@ -63,14 +64,14 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, to_indptr, to_i
     return low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def copy(v, out):
     """out = v; an assignment of slices would take a second to compile, most of it for an error message that never comes."""
     for s in range(uint64(len(out))):
         out[s] = v[s]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def reach(indptr, indices, first):
     """The largest distance between the numbers of a state and a successor; columns are sorted."""
     furthest = uint64(0)
@@ -84,7 +85,7 @@ def reach(indptr, indices, first):
     return furthest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def extent(v):
     """The smallest and the largest entry."""
     low, high = np.inf, -np.inf
@@ -94,7 +95,7 @@ def extent(v):
     return low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def policy_backup(gamma, v, out, indptr, indices, data, r, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1."""
     low, high = np.inf, -np.inf
@@ -118,7 +119,7 @@ def policy_backup(gamma, v, out, indptr, indices, data, r, lo, hi):
     return low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     """Up to `most` backups of a chain, fewer once the span of the change is <= target; the result is in v, `out` is scratch.
 
@@ -135,7 +136,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     return n, low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def gauss_seidel(
     indptr, indices, data, r, first, gamma, v, rows, backwards, others, to_indptr, to_indices, to_data, to_r, lo, hi
 ):  # fmt: skip
@@ -201,7 +202,7 @@ def gauss_seidel(
     return largest, up, down
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
     """One sweep in place that values states where v is -inf, from sinks and from states that have a value.
 
@@ -250,7 +251,7 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
     return valued, guessed
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, lo, hi):
     """The rows of P and r that a policy uses in the states lo..hi-1, copied together."""
     begin, at = uint64(lo), uint64(0)
@@ -265,7 +266,7 @@ def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r
         to_indptr[s - begin + ONE] = at
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r):
     """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'.
 
@@ -299,7 +300,7 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
     return up, down
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, lo, hi):
     """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change.
 
@@ -330,7 +331,7 @@ def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, 
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
@@ -345,7 +346,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, rev
     return n, change
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def best_pairs(q, first, out, rows):
     """The maximum of q over each state's pairs and the lowest pair that attains it."""
     for s in range(uint64(len(first) - 1)):
@@ -359,7 +360,7 @@ def best_pairs(q, first, out, rows):
         rows[s] = chosen
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@loop
 def blend(r, first, v, kappa, out):
     """out = kappa r + (1 - kappa) v, v being that of the state a pair belongs to."""
     rest = 1.0 - kappa

@@ -1,0 +1,68 @@
+"""Loops that run as plain Python at first, and are compiled once that pays.
+
+Numba takes a third of a second to load, as long again to fetch loops from its cache, and seconds to fill the cache. Most small
+models are solved in less than that by the very same loops as plain Python. They are compiled when an array is large, or when
+plain Python has taken as long as loading would have. Both do the same arithmetic in the same order, so the bits are the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from functools import update_wrapper
+from importlib import import_module
+
+import numpy as np
+
+#: Numbers in the arrays of a call beyond which plain Python is not tried.
+SMALL = 20_000
+#: Seconds of plain Python after which loops are compiled.
+PATIENCE = 0.4
+#: The modules whose loops are decorated with `loop`, each after those that it imports.
+MODULES = ("serial", "band", "rounds")
+
+#: What indices are computed in: unsigned and signed machine numbers once compiled.
+uint64 = int64 = int
+_lock = threading.Lock()
+
+
+class Loop:
+    """One loop, not compiled yet. A call with small arrays runs it as it stands, on numbers and not on NumPy's scalars."""
+
+    spent = 0.0
+
+    def __init__(self, function):
+        self.function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments):
+        """What the loop returns, compiled or not."""
+        size = sum(len(a) for a in arguments if isinstance(a, np.ndarray))
+        if size == 0:  # numbers alone, or another loop's arrays
+            return self.function(*arguments)
+        if size > SMALL or Loop.spent > PATIENCE:
+            compile_loops()
+            return getattr(sys.modules[self.function.__module__], self.function.__name__)(*arguments)
+        begin = time.perf_counter()
+        try:
+            return self.function(*(a.data if isinstance(a, np.ndarray) else a for a in arguments))
+        finally:
+            Loop.spent += time.perf_counter() - begin
+
+
+loop = Loop
+
+
+def compile_loops():
+    """From now on every loop is Numba's; calls that are running end as they began."""
+    with _lock:
+        if loop is not Loop:
+            return
+        import numba  # noqa: PLC0415  (what all this is about)
+
+        options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+        globals().update(loop=numba.njit(**options), uint64=numba.uint64, int64=numba.int64)
+        for name in MODULES:
+            sys.modules.pop(f"tightrope.kernels.{name}", None)
+            import_module(f"tightrope.kernels.{name}")

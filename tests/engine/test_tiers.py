@@ -1,0 +1,97 @@
+"""Plain loops and compiled ones: the same bits, and Numba is loaded only when it pays."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tightrope import kernels
+from tightrope.kernels import tiers
+
+SOLVE = """
+import json, sys
+import numpy as np
+import tightrope as tr
+from tightrope import kernels, problems
+kernels.tiers.PATIENCE = float(sys.argv[1])
+models = [
+    problems.gridworld(9, 9, slip=0.2, gamma=0.99), problems.gridworld(12, 12, slip=0.0, gamma=0.999), problems.forest(10),
+    problems.queue(60), problems.replacement(30), problems.inventory(12), problems.garnet(40, 3, 4, gamma=0.9999, seed=1),
+    problems.garnet(60, 3, 1, gamma=0.999, seed=2), problems.tightrope(), problems.cliff(),
+]
+found = []
+for mdp in models:
+    for algorithm in (None, tr.kappa_pi(0.9), tr.kappa_lambda_pi(0.5, 0.7), tr.h_pi(3)):
+        sol = tr.solve(mdp, algorithm, tol=1e-9, max_iterations=300)
+        found.append([sol.value.tobytes().hex(), sol.gap, sol.backups, np.asarray(sol.policy.rows).tolist()])
+print(json.dumps([found, "numba" in sys.modules]))
+"""
+
+
+def run(program, *arguments):
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_plain_and_compiled_loops_agree_bit_for_bit():
+    (plain, loaded), (compiled, needed) = run(SOLVE, "inf"), run(SOLVE, "-1")
+    assert not loaded
+    assert needed
+    assert plain == compiled
+
+
+def test_a_large_model_is_compiled_for_at_once():
+    solve = "import json, sys, tightrope as tr\ntr.solve(tr.problems.gridworld(80, 80))\n"
+    assert run(solve + "print(json.dumps('numba' in sys.modules))")
+
+
+THREADS = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+import tightrope as tr
+from tightrope import kernels
+mdp = tr.problems.gridworld(8, 8, slip=0.2)
+kernels.tiers.PATIENCE = 0.02
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(lambda _: tr.solve(mdp).value.tobytes().hex(), range(60)))
+print(json.dumps([sorted(set(found)), "numba" in sys.modules]))
+"""
+
+
+def test_threads_that_are_sweeping_end_as_they_began():
+    answers, loaded = run(THREADS)
+    assert loaded
+    assert len(answers) == 1
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """A loop that is not compiled, as every process begins."""
+    monkeypatch.setattr(tiers.Loop, "spent", 0.0)
+
+    def double(x, out):
+        for i in range(len(x)):
+            out[i] = 2.0 * x[i]
+        return type(x).__name__
+
+    return tiers.Loop(double)
+
+
+def test_a_loop_works_on_plain_numbers_and_counts_its_time(plain):
+    x, out = np.arange(3.0), np.empty(3)
+    assert plain(x, out) == "memoryview"
+    assert out.tolist() == [0.0, 2.0, 4.0]
+    assert tiers.Loop.spent > 0.0
+    x.flags.writeable = False
+    plain(x, out)
+    with pytest.raises(TypeError, match="read-only"):
+        plain(out, x)
+
+
+def test_once_compiled_nothing_is_plain():
+    tiers.compile_loops()
+    for module in (kernels.serial, kernels.band, kernels.rounds):
+        assert not [name for name, kernel in vars(module).items() if isinstance(kernel, tiers.Loop)]
+    assert kernels.backup is kernels.serial.backup is kernels.rounds.backup
