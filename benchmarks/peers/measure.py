@@ -160,7 +160,7 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
 def _repeat(sender, adapter, converted, record, effort, scale):
     """The best wall and the best CPU time of repeats: on a shared machine the minimum is what the method itself needs."""
     repeats, begun, told = 1, time.process_time(), -np.inf
-    while repeats < 3 or (time.process_time() - begun < effort.repeat_seconds and repeats < 1000):
+    while repeats < 3 or (time.process_time() - begun < effort.repeat_seconds and repeats < 10_000):
         if time.process_time() - begun > max(1.0, 0.5 * effort.limit):
             break
         if time.perf_counter() - told > 0.1:  # not after every repeat: a message would cost short solves their caches

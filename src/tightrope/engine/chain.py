@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.certificate import EPS
-from tightrope.engine.direct import factor_cost, model_band, solve_chain
+from tightrope.engine.direct import Eliminator, factor_cost, model_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 
@@ -172,10 +172,15 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
     band = None if mdp.has_sinks else model_band(mdp)
     S, index = mdp.n_states, mdp.P.indices.dtype
+    if band is not None:
+        v = np.empty(S)
+        Eliminator(mdp, band, monitor.threads).value(unsigned(rows), v)
+        monitor.backups += S
+        return v
     chain = (np.empty(S + 1, index), np.empty(mdp.chain_room, index), np.empty(mdp.chain_room), np.empty(S))
     to = (unsigned(chain[0]), unsigned(chain[1]), *chain[2:])
-    v = np.empty(S) if guess is None or band is not None else np.array(guess)
     if guess is not None and mdp.has_sinks and goal > 0.0:
+        v = np.array(guess)
         direction = kernels.rounds.direction(*kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to), False)
         # After a sweep that changed nothing by more than this, no error is larger than the goal.
         target = goal * (1.0 - mdp.gamma) / mdp.gamma if mdp.gamma > 0.0 else np.inf
@@ -186,10 +191,6 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
                 return v
         guess = v
     kernels.extract(*mdp.arrays[:4], unsigned(rows), *to, 0, len(rows))
-    if band is not None:
-        kernels.band.value(*to, mdp.gamma, *band, v)
-        monitor.backups += S
-        return v
     n = int(chain[0][-1])
     P = sp.csr_array((chain[2][:n], chain[1][:n], chain[0]), shape=(S, S))
     return chain_value(P, chain[3], mdp.gamma, guess, goal, monitor)

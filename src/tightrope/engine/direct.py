@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.kernels import unsigned
+from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,10 @@ class Band(NamedTuple):
     below: int
     above: int
 
+    def room(self, S: int) -> tuple[FloatArray, FloatArray]:
+        """What elimination works in: what is left of the band of S states, and the right hand sides."""
+        return np.empty((S, 1 + max(self.below, self.above))), np.empty((S, 1 + max(self.hubs, 0)))
+
     @property
     def cost(self) -> float:
         """About how many multiplications a factorisation takes, for each state."""
@@ -62,12 +66,35 @@ def solve_chain(P: sp.csr_array, r: FloatArray, gamma: float) -> FloatArray:
     band = narrow_band(P)
     if band is not None:
         v = np.empty_like(r)
-        kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, *band, v)
+        kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, gamma, *band, *band.room(len(r)), v)
         return v
     solver = _sparse(P, gamma)
     v = solver(r)
     v += solver(r + gamma * (P @ v) - v)  # one step of refinement
     return v
+
+
+class Eliminator:
+    """Values of policies of one model by elimination in its band; large models' from both ends at once, by two threads."""
+
+    def __init__(self, mdp: MDP, band: Band, threads: int | None = None) -> None:
+        self._arrays, self._gamma, self._band = mdp.arrays[:4], mdp.gamma, band
+        self._threads = team.team_size(threads, mdp.n_transitions)
+        self._room = band.room(mdp.n_states)
+
+    def value(self, rows: Any, v: FloatArray) -> None:
+        """v = r^π + γ P^π v for the policy that takes the pairs `rows`, as `kernels.band.value` finds it."""
+        (number, hubs, below, above), room, S = self._band, self._room, len(v)
+        if hubs < 0 or self._threads == 1:
+            kernels.band.value(*self._arrays, rows, self._gamma, *self._band, *room, v)
+            return
+        half = kernels.band.middle(S, below, above)
+        parts = [(0, half, True), (half, S, False)]
+        team.each(kernels.band.eliminate, (*self._arrays, rows, self._gamma, *self._band, *room), parts, self._threads)
+        kernels.band.meet(*room, below, above, S)
+        team.each(kernels.band.substitute, (*room, below, above), parts, self._threads)
+        at_hubs = kernels.band.hub_values(number, hubs, room[1])
+        team.each(kernels.band.combine, (room[1], at_hubs, v), [(lo, hi) for lo, hi, _ in parts], self._threads)
 
 
 def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:

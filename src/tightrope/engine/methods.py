@@ -134,10 +134,13 @@ def factorise(work: Workspace) -> Report:
     if work.band is not None and work.small:
         work.factor_round(ahead, work.improvements)
     else:
-        work.v, work.looked = solve_chain(*work.chain(), work.gamma), False
+        if work.band is None:
+            work.v = solve_chain(*work.chain(), work.gamma)
+        else:
+            work.eliminate()
+        work.looked, work.factorised = False, work.factorised + 1
         for _ in range(ahead if work.band is not None else 0):
             work.look()
             work.take_backup()
-        work.factorised += 1
     done = work.factorised - before
     return Report(done * cost + (done - 1) * work.nnz, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import factor_cost, model_band
+from tightrope.engine.direct import Eliminator, factor_cost, model_band
 from tightrope.engine.sweep import Sweeper, extremes
 from tightrope.kernels import team, unsigned
 
@@ -79,6 +79,7 @@ class Workspace:
     _factor_cost: float | None = None
     _chain: tuple[Any, Any, Any, Any] | None = None
     _blocks: list[tuple[Any, ...]] | None = None
+    _eliminator: Eliminator | None = None
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None) -> None:
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
@@ -185,12 +186,20 @@ class Workspace:
     def factor_round(self, ahead: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
-        found = kernels.rounds.factor_round(*arguments, *self.band, ahead, most)
+        arguments = (*self._model, self.v, self.u, self._rows, self.low, self.high, *self.aim)
+        found = kernels.rounds.factor_round(*arguments, *self.band, *self.band.room(self.S), ahead, most)
         n, self.low, self.high = found[:3]
         self.extent = found[3:]
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
+
+    def eliminate(self) -> None:
+        """v = the value of the greedy policy, by elimination in the band."""
+        assert self.band is not None  # noqa: S101  (the method asks before)
+        if self._eliminator is None:
+            self._eliminator = Eliminator(self._mdp, self.band, self._threads)
+        self._eliminator.value(self._rows, self.v)
+        self.backups += self.S
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""

@@ -1,6 +1,8 @@
 """(I - γP) x = b where P is a narrow band but for a few columns, the hubs, that are split off.
 
 I - γP is a diagonally dominant M-matrix, and stays one without rows and columns: elimination needs no pivots and loses no digits.
+It goes from both ends towards the middle, so that two threads can share it. P is the row `rows[s]` of the matrix given for each
+state s, or row s where rows is None.
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.tiers import int64, loop, uint64
+
+ONE = uint64(1)
 
 
 @loop
@@ -54,25 +58,26 @@ def far_columns(indptr, indices, first, near, most, number):
 
 
 @loop
-def single_moves(indices, data, r, gamma, v):
-    """v = r + γ P v where every state moves to one other for sure: paths are followed into cycles, and values carried back."""
+def single_moves(indices, data, r, rows, gamma, v):
+    """v = r + γ P v where every row has a single entry: paths are followed into cycles, and values carried back."""
     unknown, ahead = np.nan, np.inf
-    path = np.empty(len(r), np.uint64)
+    path = np.empty(len(v), np.uint64)
     for i in range(len(v)):
         v[i] = unknown
-    for begin in range(len(r)):
+    for begin in range(len(v)):
         s, n = uint64(begin), 0
         while np.isnan(v[s]):
             v[s] = ahead
             path[n] = s
             n += 1
-            s = uint64(indices[s])
+            s = uint64(indices[s if rows is None else uint64(rows[s])])
         if v[s] == ahead:  # a cycle, on the way that led here
             total, weight, at = 0.0, 1.0, s
             while True:
-                total += weight * r[at]
-                weight *= gamma * data[at]
-                at = uint64(indices[at])
+                l = at if rows is None else uint64(rows[at])
+                total += weight * r[l]
+                weight *= gamma * data[l]
+                at = uint64(indices[l])
                 if at == s:
                     break
             v[s] = total / (1.0 - weight)
@@ -80,76 +85,153 @@ def single_moves(indices, data, r, gamma, v):
             n -= 1
             at = uint64(path[n])
             if v[at] == ahead:
-                v[at] = r[at] + gamma * data[at] * v[indices[at]]
+                l = at if rows is None else uint64(rows[at])
+                v[at] = r[l] + gamma * data[l] * v[indices[l]]
 
 
 @loop
-def value(indptr, indices, data, r, gamma, number, hubs, below, above, v):
-    """v = r + γ P v for a chain whose hubs and band are known, by elimination.
+def middle(S, below, above):
+    """Where elimination from both ends meets: what is above goes down, the rest goes up. S if there are too few rows to share."""
+    return S // 2 if 4 * (below + above + 1) <= S else S
 
-    With P = B + C, C the hub columns, v = x + Y v(hubs), where (I - γB) [x Y] = [r γC]: that is one elimination with 1 + h right
-    hand sides, and a dense system of h equations. Less than no hubs mean that every state makes a single move.
+
+@loop
+def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, lo, hi, down):
+    """The rows lo..hi-1 of (I - γB) [x Y] = [r γC], each freed of those before it in the order of elimination, `down` or up.
+
+    B is P without its hub columns C. What is left of row s is band[s, 1:] on the unknowns after it and band[s, 0] on its own,
+    which is inverted because a product is quicker than a division; columns [S, 1 + hubs] are the right hand sides.
     """
-    if hubs < 0:
-        single_moves(indices, data, r, gamma, v)
-        return
-    S, width = len(r), below + 1 + above
-    band = np.zeros((S, width))
-    columns = np.zeros((S, 1 + hubs))
-    for s in range(S):
-        columns[s, 0] = r[s]
-        band[s, below] = 1.0
-        for k in range(uint64(indptr[s]), uint64(indptr[s + 1])):
-            j = int64(indices[k])
+    behind, ahead = (uint64(below), uint64(above)) if down else (uint64(above), uint64(below))
+    s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))  # backwards too: unsigned numbers wrap around
+    row = np.zeros(below + 1 + above)
+    for p in range(uint64(hi) - uint64(lo)):
+        l = s if rows is None else uint64(rows[s])
+        row[behind] = 1.0
+        columns[s, 0] = r[l]
+        for i in range(hubs):
+            columns[s, 1 + i] = 0.0
+        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+            j = uint64(indices[k])
             if number[j] >= 0:
                 columns[s, 1 + number[j]] += gamma * data[k]
             else:
-                band[s, below + j - s] -= gamma * data[k]
-        for m in range(min(below, s), 0, -1):
-            share = band[s, below - m] * band[s - m, below]
+                row[behind + step * (j - s)] -= gamma * data[k]
+        for c in range(behind - min(behind, p), behind):
+            t = s - step * (behind - c)
+            share = row[c] * band[t, 0]
+            row[c] = 0.0
             if share != 0.0:
-                to, of = band[s, below - m + 1 : width - m], band[s - m, below + 1 :]
-                for c in range(uint64(above)):
-                    to[c] -= share * of[c]
+                for m in range(ONE, ahead + ONE):
+                    row[c + m] -= share * band[t, m]
                 for i in range(1 + hubs):
-                    columns[s, i] -= share * columns[s - m, i]
-        band[s, below] = 1.0 / band[s, below]  # inverted: a product is quicker than a division
-    for s in range(S - 1, -1, -1):
-        for c in range(1, min(above, S - 1 - s) + 1):
-            share = band[s, below + c]
-            if share != 0.0:
-                for i in range(1 + hubs):
-                    columns[s, i] -= share * columns[s + c, i]
+                    columns[s, i] -= share * columns[t, i]
+        band[s, 0] = 1.0 / row[behind]
+        for m in range(ONE, ahead + ONE):
+            band[s, m] = row[behind + m]
+            row[behind + m] = 0.0
+        s += step
+
+
+@loop
+def meet(band, columns, below, above, S):
+    """The unknowns on both sides of the middle that are known from nowhere else; nothing to do where only one end was begun at.
+
+    `below` rows before the middle and `above` rows after it hold no others.
+    """
+    half, n = middle(S, below, above), below + above
+    if half == S:
+        return
+    begin, m = half - below, columns.shape[1]
+    A, Y = np.zeros((n, n)), np.empty((n, m))
+    for i in range(n):
+        A[i, i] = 1.0 / band[begin + i, 0]
+        reach, sign = (above, 1) if i < below else (below, -1)
+        for c in range(1, reach + 1):
+            A[i, i + sign * c] = band[begin + i, c]
+        for j in range(m):
+            Y[i, j] = columns[begin + i, j]
+    dense(A, Y)
+    for i in range(n):
+        for j in range(m):
+            columns[begin + i, j] = Y[i, j]
+
+
+@loop
+def substitute(band, columns, below, above, lo, hi, down):
+    """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known."""
+    S, hubs = len(columns), columns.shape[1] - 1
+    ahead, known, sign = (above, below, 1) if down else (below, above, -1)
+    for p in range(hi - lo - 1 - (known if middle(S, below, above) < S else 0), -1, -1):
+        s = lo + p if down else hi - 1 - p
+        reach = min(ahead, S - 1 - s) if down else min(ahead, s)
         for i in range(1 + hubs):
-            columns[s, i] *= band[s, below]
-    at_hubs = hub_values(number, hubs, columns)
-    for s in range(S):
-        total = columns[s, 0]
-        for i in range(hubs):
-            total += columns[s, 1 + i] * at_hubs[i]
-        v[s] = total
+            total = columns[s, i]
+            for c in range(1, reach + 1):
+                total -= band[s, c] * columns[s + sign * c, i]
+            columns[s, i] = total * band[s, 0]
 
 
 @loop
 def hub_values(number, hubs, columns):
-    """The values at the hubs: (I - Y) y = x there, by elimination; it is an M-matrix again."""
-    A = np.zeros((hubs, hubs))
-    y = np.zeros(hubs)
-    for s in range(len(number)):
+    """The values at the hubs [hubs, 1]: (I - Y) y = x there; it is an M-matrix again."""
+    A, y = np.zeros((hubs, hubs)), np.zeros((hubs, 1))
+    for s in range(len(number) if hubs > 0 else 0):
         n = number[s]
         if n >= 0:
-            y[n] = columns[s, 0]
+            y[n, 0] = columns[s, 0]
             for i in range(hubs):
                 A[n, i] = -columns[s, 1 + i]
             A[n, n] += 1.0
-    for n in range(hubs):
-        for m in range(n + 1, hubs):
-            share = A[m, n] / A[n, n]
-            y[m] -= share * y[n]
-            for i in range(n + 1, hubs):
-                A[m, i] -= share * A[n, i]
-    for n in range(hubs - 1, -1, -1):
-        for i in range(n + 1, hubs):
-            y[n] -= A[n, i] * y[i]
-        y[n] /= A[n, n]
+    dense(A, y)
     return y
+
+
+@loop
+def combine(columns, at_hubs, v, lo, hi):
+    """v = x + Y v(hubs) in the states lo..hi-1."""
+    for s in range(lo, hi):
+        total = columns[s, 0]
+        for i in range(len(at_hubs)):
+            total += columns[s, 1 + i] * at_hubs[i, 0]
+        v[s] = total
+
+
+@loop
+def dense(A, Y):
+    """Y becomes A^-1 Y, A a small M-matrix."""
+    n, m = Y.shape
+    for k in range(n):
+        for i in range(k + 1, n):
+            share = A[i, k] / A[k, k]
+            for j in range(k + 1, n):
+                A[i, j] -= share * A[k, j]
+            for j in range(m):
+                Y[i, j] -= share * Y[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(m):
+            total = Y[k, j]
+            for i in range(k + 1, n):
+                total -= A[k, i] * Y[i, j]
+            Y[k, j] = total / A[k, k]
+
+
+@loop
+def value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, v):
+    """v = r + γ P v for a chain whose hubs and band are known, by elimination.
+
+    With P = B + C, C the hub columns, v = x + Y v(hubs), where (I - γB) [x Y] = [r γC]: that is one elimination with 1 + h right
+    hand sides, and a dense system of h equations. Less than no hubs mean that every state makes a single move. `band` and
+    `columns` are scratch.
+    """
+    if hubs < 0:
+        single_moves(indices, data, r, rows, gamma, v)
+        return
+    S = len(v)
+    half = middle(S, below, above)
+    eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, 0, half, True)
+    eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, half, S, False)
+    meet(band, columns, below, above, S)
+    substitute(band, columns, below, above, 0, half, True)
+    substitute(band, columns, below, above, half, S, False)
+    combine(columns, hub_values(number, hubs, columns), v, 0, S)

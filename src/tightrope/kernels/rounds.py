@@ -191,8 +191,8 @@ def sweep_round(
 
 @loop
 def factor_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
-    low, high, tol, atol, floor, number, hubs, below, above, ahead, most,
+    indptr, indices, data, r, first, gamma, v, u, rows, low, high, tol, atol, floor,
+    number, hubs, below, above, left, columns, ahead, most,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; ends as `sweep_round` does.
 
@@ -201,14 +201,8 @@ def factor_round(
     """
     improvements = 0
     while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
-        if improvements == 0 or ahead > 0:
-            extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
-        band.value(to_indptr, to_indices, to_data, to_r, gamma, number, hubs, below, above, v)
-        if ahead == 0:
-            low, high = backup(
-                indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r, 0, len(v)
-            )  # fmt: skip
-        for i in range(ahead + 1 if ahead > 0 else 0):
+        band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
+        for i in range(1 + ahead):
             if i > 0:
                 if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
                     break

@@ -38,15 +38,15 @@ class Loop:
 
     def __call__(self, *arguments):
         """What the loop returns, compiled or not."""
-        size = sum(len(a) for a in arguments if isinstance(a, np.ndarray))
-        if size == 0:  # numbers alone, or another loop's arrays
-            return self.function(*arguments)
-        if size > SMALL or Loop.spent > PATIENCE:
+        plain = [a.data if isinstance(a, np.ndarray) else a for a in arguments]
+        if any(isinstance(a, memoryview) for a in arguments):  # called by another loop
+            return self.function(*plain)
+        if Loop.spent > PATIENCE or sum(a.size for a in arguments if isinstance(a, np.ndarray)) > SMALL:
             compile_loops()
             return getattr(sys.modules[self.function.__module__], self.function.__name__)(*arguments)
         begin = time.perf_counter()
         try:
-            return self.function(*(a.data if isinstance(a, np.ndarray) else a for a in arguments))
+            return self.function(*plain)
         finally:
             Loop.spent += time.perf_counter() - begin
 
