@@ -52,10 +52,12 @@ def test_a_column_that_is_no_hub_and_outside_the_band_would_be_noticed():
     assert np.abs(v - exact).max() > 1e-3
 
 
-def test_the_middle_is_where_both_ends_meet_or_nowhere():
+def test_both_ends_meet_in_the_middle_unless_one_has_nothing_to_eliminate():
     assert kernels.band.middle(100, 1, 1) == 50
     assert kernels.band.middle(11, 1, 1) == 11
     assert kernels.band.middle(12, 1, 1) == 6
+    assert kernels.band.middle(100, 0, 3) == 100
+    assert kernels.band.middle(100, 3, 0) == 0
 
 
 @pytest.mark.parametrize("make", [lambda: problems.queue(400, gamma=0.999), lambda: problems.replacement(300, gamma=0.99)])

@@ -91,8 +91,13 @@ def single_moves(indices, data, r, rows, gamma, v):
 
 @loop
 def middle(S, below, above):
-    """Where elimination from both ends meets: what is above goes down, the rest goes up. S if there are too few rows to share."""
-    return S // 2 if 4 * (below + above + 1) <= S else S
+    """Where elimination from both ends meets: rows before it go down, the rest goes up.
+
+    At one end where that leaves nothing to eliminate, or there are too few rows to share.
+    """
+    if below > 0 and above > 0 and 4 * (below + above + 1) <= S:
+        return S // 2
+    return 0 if above == 0 else S
 
 
 @loop
@@ -135,12 +140,12 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
 
 @loop
 def meet(band, columns, below, above, S):
-    """The unknowns on both sides of the middle that are known from nowhere else; nothing to do where only one end was begun at.
+    """The unknowns on both sides of the middle that are known from nowhere else; nothing to do where that is at an end.
 
     `below` rows before the middle and `above` rows after it hold no others.
     """
     half, n = middle(S, below, above), below + above
-    if half == S:
+    if half in (0, S):
         return
     begin, m = half - below, columns.shape[1]
     A, Y = np.zeros((n, n)), np.empty((n, m))
@@ -162,7 +167,7 @@ def substitute(band, columns, below, above, lo, hi, down):
     """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known."""
     S, hubs = len(columns), columns.shape[1] - 1
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
-    for p in range(hi - lo - 1 - (known if middle(S, below, above) < S else 0), -1, -1):
+    for p in range(hi - lo - 1 - (known if 0 < middle(S, below, above) < S else 0), -1, -1):
         s = lo + p if down else hi - 1 - p
         reach = min(ahead, S - 1 - s) if down else min(ahead, s)
         for i in range(1 + hubs):
