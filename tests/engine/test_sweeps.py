@@ -63,7 +63,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
     exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
     for way in (False, True):
         x = exact.copy()
-        assert kernels.split_gauss_seidel(x, way, backwards, None, *chain, 0, S) < 1e-9 * max(1.0, np.abs(exact).max())
+        assert kernels.split_gauss_seidel(x, way, backwards, None, None, *chain, 0, S) < 1e-9 * max(1.0, np.abs(exact).max())
 
 
 @pytest.mark.parametrize("size", [40, 2500])
@@ -73,7 +73,7 @@ def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backward
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
     kernels.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     v = np.zeros(size)
-    n, change = kernels.split_sweeps(*split, v, 500, 1e-13, backwards, turn, False)
+    n, change = kernels.split_sweeps(*split, v, 500, 1e-13, backwards, turn, False, None)
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)

@@ -121,9 +121,12 @@ class Share:
         low, high = self.reward_range
         return max(abs(low), abs(high))
 
-    def reshaped(self, r: FloatArray, gamma: float) -> Share:
-        """The same transitions with other rewards and discount; P is shared."""
-        return replace(self, r=frozen(r), gamma=gamma)
+    def reshaped(self, r: FloatArray, gamma: float, reward_range: tuple[float, float] | None = None) -> Share:
+        """The same transitions with other rewards and discount; P is shared. `reward_range` bounds the rewards of all ranks."""
+        twin = replace(self, r=frozen(r), gamma=gamma)
+        if reward_range is not None:
+            twin.__dict__["reward_range"] = reward_range
+        return twin
 
     def at_start(self, x: FloatArray) -> float:
         """The mean of a vector under the initial distribution, over all ranks."""

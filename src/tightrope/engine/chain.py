@@ -33,6 +33,8 @@ ROUND, MEASURE = 24, 3
 METHODS = ("sweep", "gauss_seidel", "krylov")
 #: Most Gauss-Seidel sweeps of a policy's chain in a model with sinks before other methods are tried.
 PATHS = 8 * ROUND
+#: Share of a chain's moves against its drift that over-relaxation makes up for.
+BEYOND = 0.5
 #: Products that are left at the present rate when other methods are worth a try.
 LONG = 60
 #: How fast a method that did badly is given another chance.
@@ -124,7 +126,7 @@ class _Rounds:
         if self._split is None:
             self._split, drift = _solved_for_staying(self.P, self.r, self.gamma)
             self._direction = kernels.rounds.direction(*drift, True)
-        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False)
+        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False, None)
         self.products += ROUND
 
     def krylov(self) -> None:
@@ -171,29 +173,33 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     if rows is None or (goal == 0.0 and mdp.n_states <= SMALL):
         return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
     band = None if mdp.has_sinks else model_band(mdp)
-    S, index = mdp.n_states, mdp.P.indices.dtype
+    S = mdp.n_states
     if band is not None:
         v = np.empty(S)
         Eliminator(mdp, band, monitor.threads).value(unsigned(rows), v)
         monitor.backups += S
         return v
-    chain = (np.empty(S + 1, index), np.empty(mdp.chain_room, index), np.empty(mdp.chain_room), np.empty(S))
-    to = (unsigned(chain[0]), unsigned(chain[1]), *chain[2:])
+    to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)
-        direction = kernels.rounds.direction(*kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to), False)
-        # After a sweep that changed nothing by more than this, no error is larger than the goal.
-        target = goal * (1.0 - mdp.gamma) / mdp.gamma if mdp.gamma > 0.0 else np.inf
+        drift = kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to)
+        backwards, turn = kernels.rounds.direction(*drift, False)
+        # A move against the drift ends near where it began: that this state's value changes as its own will is a good guess.
+        beyond = 0.0 if turn else BEYOND * min(drift) / sum(drift)
+        to[2][: to[0][S]] *= 1.0 / (1.0 - beyond)
+        to[3][:] *= 1.0 / (1.0 - beyond)
+        # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
+        target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            n, change = kernels.split_sweeps(*to, v, ROUND, target, *direction, False)
+            n, change = kernels.split_sweeps(*to, v, ROUND, target, backwards, turn, False, beyond / (beyond - 1.0))
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v
         guess = v
     kernels.extract(*mdp.arrays[:4], unsigned(rows), *to, 0, len(rows))
-    n = int(chain[0][-1])
-    P = sp.csr_array((chain[2][:n], chain[1][:n], chain[0]), shape=(S, S))
-    return chain_value(P, chain[3], mdp.gamma, guess, goal, monitor)
+    n, index = int(to[0][S]), mdp.P.indices.dtype
+    P = sp.csr_array((to[2][:n], to[1][:n].view(index), to[0][: S + 1].view(index)), shape=(S, S))
+    return chain_value(P, to[3], mdp.gamma, guess, goal, monitor)
 
 
 def sweep_chain(P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:

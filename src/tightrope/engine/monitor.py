@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tightrope.engine.room import Room
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 
@@ -101,6 +102,8 @@ class Monitor:
     favourite: str = "sweep"
     #: Who computes, where not this machine alone.
     backend: Any = None
+    #: Arrays that the steps of the run share.
+    room: Room = field(default_factory=Room)
     _last: IntArray | None = None
     _stalled: int = 0
     _mark: float = np.inf
@@ -112,7 +115,7 @@ class Monitor:
 
     def inner(self, atol: float) -> Monitor:
         """A monitor for an inner problem, with the same deadline."""
-        watch = Monitor(Limits(atol=atol), threads=self.threads, backend=self.backend)
+        watch = Monitor(Limits(atol=atol), threads=self.threads, backend=self.backend, room=self.room)
         watch.deadline = self.deadline
         return watch
 
@@ -125,8 +128,8 @@ class Monitor:
         if sentence not in self.choices:
             self.choices.append(sentence)
 
-    def record(self, certificate: Certificate, rows: IntArray, residual: float) -> Status | None:
-        """Take note of one iteration; a status when the run is over. The arrays are copied where they must survive."""
+    def record(self, certificate: Certificate, rows: IntArray, residual: float, *, lasting: bool = False) -> Status | None:
+        """Take note of one iteration; a status when the run is over. Arrays that are not `lasting` are copied to survive."""
         now = time.perf_counter()
         changes = len(rows) if self._last is None else int(np.count_nonzero(self._last != rows))
         backups, seconds, late = self.backups, now - self._begin, now >= self.deadline
@@ -144,9 +147,9 @@ class Monitor:
         self._stalled += 1
         if gap < 0.9 * self._mark:
             self._stalled, self._mark = 0, gap
-        self._last = rows.copy()
+        self._last = rows if lasting else rows.copy()
         if better:
-            self.best = (self._last, certificate.copy())
+            self.best = (self._last, certificate if lasting else certificate.copy())
         if self.limits.max_iterations is not None and n >= self.limits.max_iterations:
             return Status.MAX_ITERATIONS
         if late:

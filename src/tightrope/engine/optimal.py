@@ -46,11 +46,11 @@ def optimal(
 ) -> Optimum:
     """An optimal policy with a certified relative gap of tol (0: as small as floats allow).
 
-    A monitor brings its own limits; `look` is a backup of v0, where there has been one.
+    A monitor brings its own limits; `look` is a backup of v0 that was not enough, where there has been one: its u is used up.
     """
     watch = monitor or Monitor(Limits(tol))
     limits = watch.limits
-    work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads)
+    work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads, watch.room)
     if look is not None:
         work.take_look(look)
     work.deadline = watch.deadline
@@ -60,7 +60,7 @@ def optimal(
     done: tuple[Method, Report] | None = None
     before = np.inf
     try:
-        if v0 is None:  # there is nothing to see yet
+        if v0 is None or look is not None:  # there is nothing to see yet, or nothing that has not been seen
             watch.ahead = 1
             done = _round(choice, watch)
         while True:

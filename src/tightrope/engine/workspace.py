@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.direct import Eliminator, factor_cost, model_band
+from tightrope.engine.room import BLOCKS, Room
 from tightrope.engine.sweep import Sweeper, extremes
 from tightrope.kernels import team, unsigned
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
-#: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
-BLOCKS = 8
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
 
@@ -77,11 +77,11 @@ class Workspace:
     #: How many chains were factorised.
     factorised = 0
     _factor_cost: float | None = None
-    _chain: tuple[Any, Any, Any, Any] | None = None
     _blocks: list[tuple[Any, ...]] | None = None
     _eliminator: Eliminator | None = None
 
-    def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None) -> None:
+    def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
+        self._room = room or Room()
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.S, self._L, self.gamma = S, L, _ = mdp.n_states, mdp.n_pairs, mdp.gamma
         self.nnz = nnz = mdp.n_transitions
@@ -96,12 +96,15 @@ class Workspace:
         self.cut = nnz >= 2 * team.WORTH_IT
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
-        # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
-        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma)
         self.v, self.u = np.empty(S), np.empty(S)
         self.v[:] = self.base if v0 is None else v0
         self.rows = np.empty(S, mdp.first.dtype)
         self._rows = unsigned(self.rows)
+
+    @cached_property
+    def base(self) -> float:
+        """No value is lower: a goal's then spreads outwards at once, where from above every state would have to count down."""
+        return self._mdp.reward_range[0] / (1.0 - self.gamma)
 
     @property
     def span(self) -> float:
@@ -144,14 +147,20 @@ class Workspace:
         self.low, self.high = least - self.base, most - self.base
         self.backups += self._L
         self.looked = True
-        reach = gamma / (1.0 - gamma)
+        self._foresee((least, most))
+
+    def _foresee(self, extent: tuple[float, float]) -> None:
+        """The gap to reach and the gap there is, up to rounding, after a look that left a u of this extent."""
+        reach = self.gamma / (1.0 - self.gamma)
         centre = 0.5 * reach * (self.low + self.high)
+        least, most = extent
         self.goal, self.gap = self.aim.gap(max(abs(least + centre), abs(most + centre))), reach * self.span or np.inf
 
     def take_look(self, look: Sweep) -> None:
-        """A look at v that somebody else has had."""
-        self.u[:], self.rows[:], self.low, self.high = look
+        """A look at v that somebody else has had; its u is used up."""
+        self.u, self.rows[:], self.low, self.high = look
         self.looked = True
+        self._foresee(kernels.extent(self.u))
 
     def aim_at(self, found: Certificate) -> None:
         """Take note of what is proved by now, and so of what rounding allows."""
@@ -239,7 +248,7 @@ class Workspace:
         """Gauss-Seidel sweeps of v along the chain that the last Bellman sweep left; returns how many and the last change."""
         n, change = 0, np.inf
         while n < most and change > target:
-            change = max(self._in_place(kernels.split_gauss_seidel, (self.v, self.backwards, self.reverse)))
+            change = max(self._in_place(kernels.split_gauss_seidel, (self.v, self.backwards, self.reverse, None)))
             self.backwards ^= turn
             n += 1
         self.backups += n * self.S
@@ -301,7 +310,4 @@ class Workspace:
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
-        if self._chain is None:
-            room, index = self._mdp.chain_room, self._model[0].dtype
-            self._chain = (np.empty(self.S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(self.S))
-        return self._chain
+        return self._room.chain(self._mdp)

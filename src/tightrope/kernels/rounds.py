@@ -133,7 +133,7 @@ def gauss_seidel_round(
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
             sweeps, chain_change = split_sweeps(
-                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse
+                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse, None
             )  # fmt: skip
             swept += sweeps
             backwards ^= turn and sweeps % 2 == 1

@@ -301,8 +301,11 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @loop
-def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, lo, hi):
+def split_gauss_seidel(v, backwards, reverse, keep, others, indptr, indices, data, r, lo, hi):
     """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change.
+
+    Unless `keep` is None, that times v(s) is added in every state: where r and P are 1 - keep times as large as they should be,
+    this is over-relaxation for keep < 0.
 
     The rows of the chain are those of the states lo..hi-1, in `reverse` order or not. Where there are many, both halves are
     swept side by side: each state would otherwise wait for the one before.
@@ -316,7 +319,7 @@ def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, 
             if row < size:
                 s = begin + (size - ONE - row if reverse else row)
                 k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
-                even, odd = r[row], 0.0
+                even, odd = r[row] if keep is None else r[row] + keep * v[s], 0.0
                 while k + ONE < end:
                     near, far = uint64(indices[k]), uint64(indices[k + ONE])
                     even += data[k] * (v[near] if others is None or near - begin < size else others[near])
@@ -332,7 +335,7 @@ def split_gauss_seidel(v, backwards, reverse, others, indptr, indices, data, r, 
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse, keep):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
     Returns how many there were and the largest change of the last one.
@@ -340,7 +343,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, rev
     n = 0
     change = np.inf
     while n < most and change > target:
-        change = split_gauss_seidel(v, backwards, reverse, None, indptr, indices, data, r, 0, len(v))
+        change = split_gauss_seidel(v, backwards, reverse, keep, None, indptr, indices, data, r, 0, len(v))
         backwards = backwards ^ turn
         n += 1
     return n, change

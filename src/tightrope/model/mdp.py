@@ -80,12 +80,17 @@ class MDP:
         for name, value in zip(("P", "r", "gamma", "pairs", "start", "slack"), values, strict=True):
             object.__setattr__(self, name, value)
 
-    def reshaped(self, r: FloatArray, gamma: float) -> MDP:
-        """The same transitions with other rewards and discount; P is shared and nothing is checked again."""
+    def reshaped(self, r: FloatArray, gamma: float, reward_range: tuple[float, float] | None = None) -> MDP:
+        """The same transitions with other rewards and discount; P is shared and nothing is checked again.
+
+        `reward_range` bounds the rewards, where such bounds are known.
+        """
         twin = object.__new__(MDP)
         alone = ("width", "chain_room", "has_sinks", "n_transitions", "facts")  # they depend on P alone
         twin.__dict__.update((name, getattr(self, name)) for name in alone)
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
+        if reward_range is not None:
+            twin.__dict__["reward_range"] = reward_range
         return twin
 
     from_dense = classmethod(build.from_dense)

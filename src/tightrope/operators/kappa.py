@@ -32,15 +32,20 @@ def surrogate(mdp: MDP, v: Any, kappa: float) -> MDP:
     return mdp.reshaped(shaped, k * mdp.gamma)
 
 
-def blended(mdp: MDP, v: FloatArray, kappa: float) -> MDP:
+def blended(
+    mdp: MDP, v: FloatArray, kappa: float, out: FloatArray | None = None, extent: tuple[float, float] | None = None
+) -> MDP:
     """The surrogate one step earlier: discount κγ, reward κ r + (1-κ) v(s), optimum x = (1-κ) v + κ T_κ v; no product with P.
 
     x = (1-κ) v + κ T x, and T x = T_κ v: an action is optimal here if and only if it is in the surrogate, and what is wrong by
-    ε there is wrong by κε here. v is trusted.
+    ε there is wrong by κε here. v is trusted, and so are the bounds `extent` on it; rewards are written to `out`, if given.
     """
-    r = np.empty_like(mdp.r)
+    r = np.empty_like(mdp.r) if out is None else out
     kernels.blend(mdp.r, unsigned(mdp.first), v, kappa, r)
-    return mdp.reshaped(r, kappa * mdp.gamma)
+    if extent is None:
+        return mdp.reshaped(r, kappa * mdp.gamma)
+    low, high = (kappa * x + (1.0 - kappa) * y for x, y in zip(mdp.reward_range, extent, strict=True))
+    return mdp.reshaped(r, kappa * mdp.gamma, (low, high))
 
 
 def T_kappa(mdp: MDP, v: Any, kappa: float) -> FloatArray:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.planning.improve import Improvement
 
 #: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
-SHARE, PRESENT = 0.01, 1e-4
+SHARE, PRESENT = 0.25, 5e-5
 #: A λ below this would cost a blended surrogate a digit.
 LITTLE = 0.1
 
@@ -34,8 +34,8 @@ class Evaluate(Protocol):
 class Exact:
     """v^π, the fixed point of T^π, as exactly as anything will show.
 
-    That is to within a hundredth of the gap the run is after, or a ten-thousandth of the gap that the improvement may leave
-    where that is more.
+    That is to within a quarter of the gap the run is after, of which it then takes half at most, or 5e-5 of the gap that the
+    improvement may leave where that is more.
     """
 
     def evaluate(self, mdp: MDP, found: Improvement, monitor: Monitor, goal: float) -> FloatArray:

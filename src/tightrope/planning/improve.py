@@ -112,22 +112,33 @@ class Kappa:
     def improve(self, mdp: MDP, now: Iterate, monitor: Monitor, goal: float) -> Improvement:
         """Solve the surrogate, blended, from v, whose backup is known already."""
         kappa, v, gap = self.kappa, now.v, now.certificate.gap
-        if kappa == 0.0:
-            return Improvement(now.greedy, v, now.Tv, gap=gap)
         # The loss shrinks to ξ of itself, and an ε-optimal surrogate policy adds ε/(1-ξ): more exactness than this is wasted.
         rate = xi(mdp.gamma, kappa)
-        limit = kappa * self.forcing * (1.0 - rate) * max(rate * gap, goal)
+        waste = self.forcing * max(rate * gap, goal)
+        if kappa == 0.0 or kappa * gap <= waste < np.inf:  # the backup of v proves its greedy policy κ-greedy to κ(1-ξ) gap
+            return Improvement(now.greedy, v, now.Tv, gap=rate * gap)
+        limit = kappa * (1.0 - rate) * waste
         watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
-        inner = blended(mdp, v, kappa)
         nothing_known = now.policy is None and mdp.has_sinks and v.min() == v.max()
+        inner = blended(mdp, v, kappa, monitor.room.rewards(mdp), None if nothing_known else now.extent)
         if nothing_known:  # values are to spread from the sinks
             found = machine(monitor).optimal(inner, watch, None)
         else:
             low, high = now.change
-            look = Sweep(v + kappa * (now.Tv - v), np.asarray(now.greedy.rows), kappa * low, kappa * high)
+            ahead = _towards(v, now.Tv, kappa, np.empty_like(v))
+            look = Sweep(ahead, np.asarray(now.greedy.rows), kappa * low, kappa * high)
             found = machine(monitor).optimal(inner, watch, v, look)
         monitor.backups += watch.backups
         if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
             raise KeyboardInterrupt
         # What the engine ends with, unshifted: a constant would have to leave through the sinks again, sweep by sweep.
-        return Improvement(found.policy, v, v + (found.certificate.base - v) / kappa, backed_up=False, gap=rate * gap)
+        x = found.certificate.base
+        return Improvement(found.policy, v, _towards(v, x, 1.0 / kappa, x), backed_up=False, gap=rate * gap)
+
+
+def _towards(v: FloatArray, x: FloatArray, share: float, out: FloatArray) -> FloatArray:
+    """v + share (x - v), which may take the place of x."""
+    np.subtract(x, v, out)
+    out *= share
+    out += v
+    return out

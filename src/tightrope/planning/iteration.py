@@ -32,6 +32,12 @@ class Iterate:
     change: tuple[float, float]
 
     @property
+    def extent(self) -> tuple[float, float]:
+        """Bounds on the entries of v."""
+        (low, high), (least, most) = self.change, self.certificate.extent
+        return least - high, most - low
+
+    @property
     def residual(self) -> float:
         """max |T v - v|."""
         low, high = self.change

@@ -75,12 +75,12 @@ def solve(
 def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = None, pi0: Policy | None = None) -> Status:
     """Iterate until the monitor says stop; Ctrl-C ends the run with what was proved so far."""
     now = algorithm.init(mdp, v0, pi0, monitor)
-    status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
+    status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual, lasting=True)
     try:
         while status is None:
             machine(monitor).keep(now, monitor)
             now = algorithm.step(mdp, now, monitor, monitor.limits.goal(now.certificate))
-            status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual)
+            status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual, lasting=True)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return status

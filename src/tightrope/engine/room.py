@@ -1,0 +1,37 @@
+"""Arrays that the steps of one run share: memory is asked for once, and stays warm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.kernels import unsigned
+
+if TYPE_CHECKING:
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray
+
+#: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
+BLOCKS = 8
+
+
+class Room:
+    """Room for the chain of a policy and for the rewards of a surrogate, each used by one step at a time."""
+
+    _chain: tuple[Any, Any, Any, Any] | None = None
+    _rewards: FloatArray | None = None
+
+    def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
+        """indptr, with a number to spare for every block, indices, data and r; large enough for every deterministic policy."""
+        if self._chain is None:
+            S, room, index = mdp.n_states, mdp.chain_room, mdp.P.indices.dtype
+            indices = unsigned(np.empty(S + BLOCKS, index)), unsigned(np.empty(room, index))
+            self._chain = (*indices, np.empty(room), np.empty(S))
+        return self._chain
+
+    def rewards(self, mdp: MDP) -> FloatArray:
+        """One number for every pair."""
+        if self._rewards is None:
+            self._rewards = np.empty(mdp.n_pairs)
+        return self._rewards
