@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import direct
+from tightrope.engine.sweep import Sweeper
 from tightrope.engine.workspace import Aim, Workspace
 
 
@@ -77,6 +78,35 @@ def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backward
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_relaxation(backwards):
+    size, relax = 40, 1.2
+    mdp = problems.garnet(size, 1, 4, gamma=0.9, seed=5)
+    split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
+    kernels.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
+    indptr, indices, data, r = split
+    n = int(indptr[-1])
+    P = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr.astype(np.int64)), shape=(size, size)).toarray()
+    v = np.random.default_rng(3).normal(size=size)
+    expected = v.copy()
+    for s in range(size - 1, -1, -1) if backwards else range(size):
+        expected[s] += relax * (r[s] + P[s] @ expected - expected[s])
+    data *= relax
+    r *= relax
+    change = kernels.split_gauss_seidel(v, backwards, False, 1.0 - relax, None, *split, 0, size)
+    np.testing.assert_allclose(v, expected, atol=1e-12)
+    assert change > 0.0
+
+
+def test_nothing_is_backed_up_as_anything_else_is():
+    mdp = problems.garnet(60, 3, 4, seed=2)
+    zero = Sweeper(mdp).backup(np.zeros(60))
+    u, rows = np.empty(60), np.empty(60, dtype=mdp.first.dtype)
+    assert Sweeper(mdp).backup_into(np.zeros(60), u, rows) == zero[2:]
+    np.testing.assert_array_equal(zero.u, u)
+    np.testing.assert_array_equal(zero.rows, rows)
 
 
 def test_values_spread_exactly_where_nothing_is_left_to_chance():

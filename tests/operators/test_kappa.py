@@ -39,6 +39,18 @@ def test_blended_surrogate_has_the_same_optimal_actions_and_no_product_with_P():
         np.testing.assert_allclose(tr.T_kappa_pi(mdp, pi, case.v, case.kappa), ahead, rtol=0, atol=100 * slack)
 
 
+def test_bounds_on_blended_rewards_follow_from_bounds_on_the_value():
+    for case, mdp in pool():
+        extent, out = (case.v.min() - 1.0, case.v.max() + 2.0), np.empty(mdp.n_pairs)
+        plain, bounded = blended(mdp, case.v, case.kappa), blended(mdp, case.v, case.kappa, out, extent)
+        np.testing.assert_array_equal(bounded.r, plain.r)
+        assert np.shares_memory(bounded.r, out)
+        (low, high), (least, most) = bounded.reward_range, plain.reward_range
+        slack = 1e-12 * (1.0 + mdp.reward_size + np.abs(case.v).max())
+        assert low - slack <= least <= most <= high + slack
+        assert high - low <= case.kappa * np.ptp(mdp.r) + (1 - case.kappa) * (np.ptp(case.v) + 3.0) + slack
+
+
 def test_blending_with_another_value_is_another_problem():
     case, mdp = next((c, m) for c, m in pool() if 0.2 < c.kappa < 0.8 and len(c.v) > 1)
     other = case.v + np.arange(len(case.v))

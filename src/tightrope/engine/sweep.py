@@ -23,11 +23,30 @@ class Sweep(NamedTuple):
     high: float
 
 
+#: States whose values no core's own cache holds.
+WIDE = 500_000
+
+
+def reach(mdp: MDP) -> int:
+    """The largest distance between the numbers of a state and a successor; found once for a model and its reshaped twins."""
+    if "reach" not in mdp.facts:
+        indptr, indices, _, _, first, _ = mdp.arrays
+        mdp.facts["reach"] = int(kernels.reach(indptr, indices, first))
+    found: int = mdp.facts["reach"]
+    return found
+
+
+def scattered(mdp: MDP) -> bool | None:
+    """Whether values are to be asked for early, because they come from all over a vector too long for a cache; None if not."""
+    return True if mdp.n_states >= WIDE and reach(mdp) >= WIDE else None
+
+
 class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         self.first, self.model = mdp.first, mdp.arrays
+        self._scattered = scattered(mdp)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr[mdp.first], self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
@@ -35,11 +54,15 @@ class Sweeper:
         """T v in fresh arrays."""
         u = np.empty_like(v)
         rows = np.empty(len(v), dtype=self.first.dtype)
+        if v[0] == 0.0 and not v.any():  # T 0 is the largest rewards
+            _, _, _, r, first, _ = self.model
+            kernels.best_pairs(r, first, u, unsigned(rows))
+            return Sweep(u, rows, *kernels.extent(u))
         return Sweep(u, rows, *self.backup_into(v, u, rows))
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, unsigned(rows), None, None, None, None)
+        arguments = (*self.model, v, u, unsigned(rows), self._scattered, None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

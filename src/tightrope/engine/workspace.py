@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tightrope import kernels
 from tightrope.engine.direct import Eliminator, factor_cost, model_band
 from tightrope.engine.room import BLOCKS, Room
-from tightrope.engine.sweep import Sweeper, extremes
+from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Workspace:
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
         if self.chaining:
-            arguments = (*self._model, self.v, self.u, self._rows)
+            arguments = (*self._model, self.v, self.u, self._rows, scattered(self._mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
@@ -160,7 +160,7 @@ class Workspace:
         """A look at v that somebody else has had; its u is used up."""
         self.u, self.rows[:], self.low, self.high = look
         self.looked = True
-        self._foresee(kernels.extent(self.u))
+        self._foresee(kernels.extent(self.u) if self.aim.atol < 0.0 else (0.0, 0.0))  # atol is absolute
 
     def aim_at(self, found: Certificate) -> None:
         """Take note of what is proved by now, and so of what rounding allows."""
@@ -234,9 +234,9 @@ class Workspace:
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
-        span, n, pieces, threads = self.span, 0, self._pieces(), self._threads
+        span, n, pieces, threads, far = self.span, 0, self._pieces(), self._threads, scattered(self._mdp)
         while n < most and (n == 0 or (self.span > target and not self.late)):
-            changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u), pieces, threads)
+            changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u, far), pieces, threads)
             self.low, self.high = extremes(changes)
             self.v, self.u = self.u, self.v
             n += 1
@@ -262,16 +262,12 @@ class Workspace:
 
     def _remember(self) -> None:
         """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
-        facts = self._mdp.facts
-        if "reach" not in facts:
-            indptr, indices, _, _, first, _ = self._model
-            facts["reach"] = int(kernels.reach(indptr, indices, first))
-        reach, seams = facts["reach"], [block[-2] for block in self._pieces()[1:]]
-        if 2 * reach * len(seams) >= self.S:
+        far, seams = reach(self._mdp), [block[-2] for block in self._pieces()[1:]]
+        if 2 * far * len(seams) >= self.S:
             self.u[:] = self.v
             return
         for seam in seams:
-            near = slice(max(seam - reach, 0), seam + reach)
+            near = slice(max(seam - far, 0), seam + far)
             self.u[near] = self.v[near]
 
     def _pieces(self) -> list[tuple[Any, ...]]:

@@ -86,7 +86,8 @@ class MDP:
         `reward_range` bounds the rewards, where such bounds are known.
         """
         twin = object.__new__(MDP)
-        alone = ("width", "chain_room", "has_sinks", "n_transitions", "facts")  # they depend on P alone
+        # They depend on P alone.
+        alone = ("first", "n_states", "n_pairs", "n_transitions", "width", "chain_room", "has_sinks", "facts")
         twin.__dict__.update((name, getattr(self, name)) for name in alone)
         twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
         if reward_range is not None:

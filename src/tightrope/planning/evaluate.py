@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How much of the gap the run is after, and of the gap there is, may be spent on not evaluating exactly.
 SHARE, PRESENT = 0.25, 5e-5
+#: The first of these for T_λ^π, whose errors an iteration does not leave behind.
+FINE = 0.01
 #: A λ below this would cost a blended surrogate a digit.
 LITTLE = 0.1
 
@@ -78,7 +80,7 @@ class Lambda:
             P, r = found.policy.induced(mdp)
             shaped = r + ((1.0 - lam) * mdp.gamma) * (P @ v)
             monitor.backups += mdp.n_states
-            return machine(monitor).chain_value(P, shaped, lam * mdp.gamma, found.guess, SHARE * goal, monitor)
+            return machine(monitor).chain_value(P, shaped, lam * mdp.gamma, found.guess, FINE * goal, monitor)
         guess = v + lam * (found.guess - v)
-        y = machine(monitor).policy_value(blended(mdp, v, lam), found.policy, guess, lam * SHARE * goal, monitor)
+        y = machine(monitor).policy_value(blended(mdp, v, lam), found.policy, guess, lam * FINE * goal, monitor)
         return v + (y - v) / lam
