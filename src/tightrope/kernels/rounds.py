@@ -104,7 +104,7 @@ def gauss_seidel_round(
         before, low, high = change, -np.inf, np.inf
         up = down = 0.0
         if near:
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
             change, up, down = gauss_seidel(
@@ -182,7 +182,7 @@ def sweep_round(
                 swept += n
         chain_span = high - low
         low, high = backup(
-            indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r, 0, len(v)
+            indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
         )  # fmt: skip
         improvements += 1
         share = deeper(share, first_share, chain_span, high - low, mixing, patience)
@@ -207,7 +207,7 @@ def factor_round(
                 if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
                     break
                 copy(u, v)
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
         improvements += 1
     least, largest = extent(u)
     return improvements, low, high, least, largest

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import loop, prefetch, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
+#: How many transitions ahead values are asked for where successors are scattered over more memory than a cache holds.
+EARLY = uint64(64)
 #: States from which on Gauss-Seidel sweeps both halves of a chain side by side.
 SIDE_BY_SIDE = uint64(1000)
 
 
 @loop
-def backup(indptr, indices, data, r, first, gamma, v, out, rows, to_indptr, to_indices, to_data, to_r, lo, hi):
+def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    Unless `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
+    Unless `scattered` is None, values are asked for early. Unless `to_indptr` is None, the rows of P and r that the greedy policy
+    uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
+    last = uint64(len(indices) - 1)
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
@@ -38,10 +42,15 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, to_indptr, to_i
             end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
             while k + ONE < end:
+                if scattered is not None:
+                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                    prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
                 even += data[k] * v[indices[k]]
                 odd += data[k + ONE] * v[indices[k + ONE]]
                 k += TWO
             if k < end:
+                if scattered is not None:
+                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
                 even += data[k] * v[indices[k]]
                 k += ONE
             q = r[l] + gamma * (even + odd)
@@ -96,19 +105,28 @@ def extent(v):
 
 
 @loop
-def policy_backup(gamma, v, out, indptr, indices, data, r, lo, hi):
-    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1."""
+def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
+    """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1.
+
+    Unless `scattered` is None, values are asked for early.
+    """
     low, high = np.inf, -np.inf
+    last = uint64(len(indices) - 1)
     begin = uint64(lo)
     k = uint64(0)
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
         while k + ONE < end:
+            if scattered is not None:
+                prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
             even += data[k] * v[indices[k]]
             odd += data[k + ONE] * v[indices[k + ONE]]
             k += TWO
         if k < end:
+            if scattered is not None:
+                prefetch(v, uint64(indices[min(k + EARLY, last)]))
             even += data[k] * v[indices[k]]
             k += ONE
         q = r[s - begin] + gamma * (even + odd)
@@ -128,7 +146,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     low, high = -np.inf, np.inf
     n = 0
     while n < most and high - low > target:
-        low, high = policy_backup(gamma, v, out, indptr, indices, data, r, 0, len(r))
+        low, high = policy_backup(gamma, v, out, None, indptr, indices, data, r, 0, len(r))
         v, out = out, v
         n += 1
     if n % 2:

@@ -24,6 +24,12 @@ MODULES = ("serial", "band", "rounds")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
+
+
+def prefetch(array, index):
+    """Ask for array[index] early, once compiled."""
+
+
 _lock = threading.Lock()
 
 
@@ -62,7 +68,8 @@ def compile_loops():
         import numba  # noqa: PLC0415  (what all this is about)
 
         options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-        globals().update(loop=numba.njit(**options), uint64=numba.uint64, int64=numba.int64)
+        compiled = {"loop": numba.njit(**options), "uint64": numba.uint64, "int64": numba.int64}
+        globals().update(compiled, prefetch=import_module("tightrope.kernels.memory").prefetch)
         for name in MODULES:
             sys.modules.pop(f"tightrope.kernels.{name}", None)
             import_module(f"tightrope.kernels.{name}")
