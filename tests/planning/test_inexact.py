@@ -177,6 +177,13 @@ def test_a_backup_that_proves_the_greedy_policy_good_enough_is_all_there_is():
         tr.Kappa(0.4).improve(mdp, now, watch, 1e-6)
 
 
+def test_where_nothing_is_known_values_spread_from_the_sinks_whatever_kappa_is():
+    """The one-step greedy policy is no start there: it knows of a goal only what has come to it step by step."""
+    mdp = problems.gridworld(40, 40, slip=0.1, gamma=0.99)
+    assert tr.solve(mdp, tr.kappa_pi(0.2)).iterations <= 10
+    assert tr.solve(mdp, tr.policy_iteration()).iterations > 30
+
+
 def test_long_evaluation_ends_with_the_time_there_is():
     mdp = problems.gridworld(60, 60, slip=0.1, gamma=0.9999)
     watch = Monitor(Limits(max_seconds=0.0))

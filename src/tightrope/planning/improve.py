@@ -115,11 +115,12 @@ class Kappa:
         # The loss shrinks to ξ of itself, and an ε-optimal surrogate policy adds ε/(1-ξ): more exactness than this is wasted.
         rate = xi(mdp.gamma, kappa)
         waste = self.forcing * max(rate * gap, goal)
-        if kappa == 0.0 or kappa * gap <= waste < np.inf:  # the backup of v proves its greedy policy κ-greedy to κ(1-ξ) gap
+        nothing_known = now.policy is None and mdp.has_sinks and v.min() == v.max()
+        # The backup of v proves its greedy policy κ-greedy to within κ(1-ξ) gap.
+        if kappa == 0.0 or (kappa * gap <= waste < np.inf and not nothing_known):
             return Improvement(now.greedy, v, now.Tv, gap=rate * gap)
         limit = kappa * (1.0 - rate) * waste
         watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
-        nothing_known = now.policy is None and mdp.has_sinks and v.min() == v.max()
         inner = blended(mdp, v, kappa, monitor.room.rewards(mdp), None if nothing_known else now.extent)
         if nothing_known:  # values are to spread from the sinks
             found = machine(monitor).optimal(inner, watch, None)
