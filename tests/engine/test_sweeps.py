@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import direct
+from tightrope.engine import direct, sweep
 from tightrope.engine.sweep import Sweeper
 from tightrope.engine.workspace import Aim, Workspace
 
@@ -194,3 +194,29 @@ def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
     assert blind.high == pytest.approx(seen.high, abs=1e-9 * scale)
     blind.look_at_rewards()  # a second time does nothing
     assert blind.take_backups() == mdp.n_pairs
+
+
+def test_asking_for_values_early_changes_no_bit():
+    """On a model whose successors are anywhere, with the sizes that no cache holds set to none at all."""
+    mdp = problems.garnet(300, 3, 5, seed=4)
+    v = np.random.default_rng(5).normal(size=300)
+    found = []
+    kernels.tiers.compile_loops()
+    for early in (None, True):
+        u, rows = np.empty(300), np.empty(300, dtype=np.uint32)
+        low, high = kernels.backup(*mdp.arrays, v, u, rows, early, None, None, None, None, 0, 300)
+        chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
+        kernels.extract(*mdp.arrays[:4], rows, *chain, 0, 300)
+        w = np.empty(300)
+        span = kernels.policy_backup(mdp.gamma, v, w, early, *chain, 0, 300)
+        np.testing.assert_array_equal(w, u)
+        found.append((u.tobytes(), rows.tobytes(), low, high, span))
+    assert found[0] == found[1]
+
+
+def test_values_are_asked_for_early_only_where_they_lie_far_apart(monkeypatch):
+    monkeypatch.setattr(sweep, "WIDE", 200)
+    assert sweep.scattered(problems.garnet(300, 3, 5)) is True
+    assert sweep.scattered(problems.garnet(100, 3, 5)) is None
+    assert sweep.scattered(problems.queue(300)) is None
+    assert sweep.reach(problems.queue(300)) == 1

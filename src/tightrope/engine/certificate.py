@@ -48,7 +48,8 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """The gap divided by the value scale max(|lower|, |upper|)."""
-        return self.gap / self.scale if 0.0 < self.gap < np.inf else self.gap
+        gap = self.high - self.low
+        return gap / self.scale if 0.0 < gap < np.inf else gap
 
     def copy(self) -> Certificate:
         """The same certificate with a base of its own."""

@@ -6,7 +6,6 @@ has not been tried yet is given the benefit of the doubt. Costs are counted, not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,15 +42,15 @@ NAMES: dict[Method, str] = {
 }
 
 
-@dataclass(eq=False)
 class Choice:
     """What is known about the methods on this model."""
 
-    work: Workspace
-    #: Predicted cost of finishing with each method tried so far, in multiplications.
-    remaining: dict[Method, float] = field(default_factory=dict)
-    rounds: dict[Method, int] = field(default_factory=dict)
-    spent: dict[Method, float] = field(default_factory=dict)
+    def __init__(self, work: Workspace) -> None:
+        self.work = work
+        #: Predicted cost of finishing with each method tried so far, in multiplications.
+        self.remaining: dict[Method, float] = {}
+        self.rounds: dict[Method, int] = {}
+        self.spent: dict[Method, float] = {}
 
     def next(self) -> Method:
         """The method to use now."""

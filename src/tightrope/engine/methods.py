@@ -13,7 +13,7 @@ import numpy as np
 from tightrope import kernels
 from tightrope.engine.certificate import EPS
 from tightrope.engine.direct import solve_chain
-from tightrope.engine.workspace import Cycles, Workspace
+from tightrope.engine.workspace import Workspace
 
 #: Chain sweeps after which slow convergence is plain to see.
 TRIAL = 16
@@ -80,16 +80,16 @@ def gauss_seidel(work: Workspace) -> Report:
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
     work.take_backup()
     run = _cycles if work.cut else Workspace.gauss_seidel_round
-    done = run(work, budget, CYCLES)
+    bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True
-    cost = 1.7 * work.nnz * done.bellman + work.chain_nnz * (3.0 * (done.bellman - 1) + 1.5 * done.chain)
-    if done.change <= done.goal:
+    cost = 1.7 * work.nnz * bellman + work.chain_nnz * (3.0 * (bellman - 1) + 1.5 * chain)
+    if change <= goal:
         return Report(cost, work.nnz)
-    cycles = np.log(done.goal / done.change) / np.log(done.rate) if done.goal > 0.0 and done.rate < 1.0 else np.inf
-    return Report(cost, cycles * cost / done.bellman)
+    cycles = np.log(goal / change) / np.log(rate) if goal > 0.0 and rate < 1.0 else np.inf
+    return Report(cost, cycles * cost / bellman)
 
 
-def _cycles(work: Workspace, budget: float, most: int) -> Cycles:
+def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float, float, float]:
     """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
     rounds = kernels.rounds
     swept, patience, sweeps = 0, rounds.FIRST, 0
@@ -113,7 +113,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> Cycles:
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
         over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)
         if done or change <= goal or over:
-            return Cycles(cycles, swept, change, goal, rate)
+            return cycles, swept, change, goal, rate
         if near:
             work.take_backup()
             near = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,35 +83,36 @@ class Limits:
         return self.tol * certificate.scale if self.atol is None else self.atol
 
 
-@dataclass(eq=False)
 class Monitor:
     """Decides after every iteration whether to go on, and keeps the best policy so far with its certificate."""
 
-    limits: Limits
-    on_iteration: Callable[[Row], None] | None = None
-    #: How many threads may sweep; None for all cores.
-    threads: int | None = None
-    rows: list[Row] = field(default_factory=list)
     best: tuple[IntArray, Certificate] | None = None
-    #: What the solver decided on the way, in words.
-    choices: list[str] = field(default_factory=list)
-    backups: int = 0
+    backups = 0
     #: Improvements made before the first row.
-    ahead: int = 0
+    ahead = 0
     #: The method that last did best on a chain of this model.
-    favourite: str = "sweep"
-    #: Who computes, where not this machine alone.
-    backend: Any = None
-    #: Arrays that the steps of the run share.
-    room: Room = field(default_factory=Room)
+    favourite = "sweep"
     _last: IntArray | None = None
-    _stalled: int = 0
-    _mark: float = np.inf
+    _stalled = 0
+    _mark = np.inf
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        on_iteration: Callable[[Row], None] | None = None,
+        threads: int | None = None,
+        *,
+        backend: Any = None,
+        room: Room | None = None,
+    ) -> None:
+        """How many threads may sweep (None: all cores), who computes if not this machine alone, and arrays that steps share."""
+        self.limits, self.on_iteration, self.threads, self.backend = limits, on_iteration, threads, backend
+        self.room = room or Room()
+        self.rows: list[Row] = []
+        #: What the solver decided on the way, in words.
+        self.choices: list[str] = []
         self._begin = time.perf_counter()
-        limit = self.limits.max_seconds
-        self.deadline = np.inf if limit is None else self._begin + limit
+        self.deadline = np.inf if limits.max_seconds is None else self._begin + limits.max_seconds
 
     def inner(self, atol: float) -> Monitor:
         """A monitor for an inner problem, with the same deadline."""

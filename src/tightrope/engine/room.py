@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.kernels import unsigned
-
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
@@ -25,9 +23,8 @@ class Room:
     def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
         """indptr, with a number to spare for every block, indices, data and r; large enough for every deterministic policy."""
         if self._chain is None:
-            S, room, index = mdp.n_states, mdp.chain_room, mdp.P.indices.dtype
-            indices = unsigned(np.empty(S + BLOCKS, index)), unsigned(np.empty(room, index))
-            self._chain = (*indices, np.empty(room), np.empty(S))
+            S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
+            self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
 
     def rewards(self, mdp: MDP) -> FloatArray:

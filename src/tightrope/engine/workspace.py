@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,16 +35,6 @@ class Aim(NamedTuple):
     def gap(self, scale: float) -> float:
         """The gap to reach where values are of this size."""
         return max(self.tol * scale if self.atol < 0.0 else self.atol, self.floor)
-
-
-class Cycles(NamedTuple):
-    """What Gauss-Seidel came to: Bellman and chain sweeps, the last change, the one aimed at, the factor of the last cycle."""
-
-    bellman: int
-    chain: int
-    change: float
-    goal: float
-    rate: float
 
 
 class Workspace:
@@ -96,15 +85,12 @@ class Workspace:
         self.cut = nnz >= 2 * team.WORTH_IT
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
+        # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
+        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -np.inf
         self.v, self.u = np.empty(S), np.empty(S)
         self.v[:] = self.base if v0 is None else v0
         self.rows = np.empty(S, mdp.first.dtype)
         self._rows = unsigned(self.rows)
-
-    @cached_property
-    def base(self) -> float:
-        """No value is lower: a goal's then spreads outwards at once, where from above every state would have to count down."""
-        return self._mdp.reward_range[0] / (1.0 - self.gamma)
 
     @property
     def span(self) -> float:
@@ -172,16 +158,18 @@ class Workspace:
         if self.looked:
             self.v, self.u, self.looked = self.u, self.v, False
 
-    def gauss_seidel_round(self, budget: float, most: int) -> Cycles:
-        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models."""
+    def gauss_seidel_round(self, budget: float, most: int) -> tuple[int, int, float, float, float]:
+        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models.
+
+        Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
+        """
         arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), *self.aim)
         base = -np.inf if self.spread or not self.has_sinks else self.base
         found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most)
-        done = Cycles(*found[:5])
         self.backwards, self.looked, self.low, self.high = found[5:9]
         self.extent = found[9:]
-        self.backups += done.bellman * self._L + done.chain * self.S
-        return done
+        self.backups += found[0] * self._L + found[1] * self.S
+        return found[:5]
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models, after a look."""
