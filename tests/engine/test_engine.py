@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import tightrope as tr
+from tightrope import kernels
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
 from tightrope.engine.methods import factorise, gauss_seidel, sweep
@@ -194,3 +195,13 @@ def test_equal_rewards_leave_no_span_and_no_warning():
         level = tr.MDP(mdp.P, np.ones(mdp.n_pairs), gamma, mdp.first)
         found = optimal(level, tol=0.0)
         np.testing.assert_allclose(found.value, 1.0 / (1.0 - gamma), rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 30_003])
+def test_extent_misses_no_entry_in_any_lane(size):
+    values = np.random.default_rng(size).normal(size=size)
+    for place in {0, size // 2, *range(max(size - 5, 0), size)}:
+        for extreme in (-9.0, 9.0):
+            v = values.copy()
+            v[place] = extreme
+            assert kernels.extent(v) == (v.min(), v.max())

@@ -14,6 +14,7 @@ from tightrope.kernels.tiers import loop, prefetch, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
+FOUR = uint64(4)
 #: How many transitions ahead values are asked for where successors are scattered over more memory than a cache holds.
 EARLY = uint64(64)
 #: States from which on Gauss-Seidel sweeps both halves of a chain side by side.
@@ -96,12 +97,20 @@ def reach(indptr, indices, first):
 
 @loop
 def extent(v):
-    """The smallest and the largest entry."""
-    low, high = np.inf, -np.inf
-    for s in range(len(v)):
-        low = min(low, v[s])
-        high = max(high, v[s])
-    return low, high
+    """The smallest and the largest entry, in four lanes: each comparison would otherwise wait for the one before."""
+    least, low, lower, lowest = np.inf, np.inf, np.inf, np.inf
+    most, high, higher, highest = -np.inf, -np.inf, -np.inf, -np.inf
+    n = uint64(len(v))
+    s = n % FOUR
+    for i in range(s):
+        least, most = min(least, v[i]), max(most, v[i])
+    while s < n:
+        least, most = min(least, v[s]), max(most, v[s])
+        low, high = min(low, v[s + ONE]), max(high, v[s + ONE])
+        lower, higher = min(lower, v[s + TWO]), max(higher, v[s + TWO])
+        lowest, highest = min(lowest, v[s + TWO + ONE]), max(highest, v[s + TWO + ONE])
+        s += FOUR
+    return min(least, low, lower, lowest), max(most, high, higher, highest)
 
 
 @loop
