@@ -41,6 +41,18 @@ def test_a_terminal_sees_iteration_gap_and_backups_a_second(monkeypatch):
     assert "4M backups/s" in drawn
 
 
+@pytest.mark.parametrize("begin", [0, 1])
+def test_the_bar_moves_wherever_counting_begins(monkeypatch, begin):
+    """The engine's first row is the end of its first round, not a look at nothing."""
+    found = []
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr(console, "_share_done", lambda *gaps: found.append(gaps) or 0.5)
+    with console.live(1e-6) as show:
+        show(row(begin, 1e-2))
+        show(row(begin + 1, 1e-4))
+    assert found == [(1.0, 1e-2, 1e-6), (1.0, 1e-4, 1e-6)]
+
+
 @pytest.mark.parametrize(
     ("first", "now", "tol", "share"),
     [(1.0, 1e-3, 1e-6, 0.5), (1.0, 1.0, 1e-6, 0.0), (1.0, 1e-9, 1e-6, 1.0), (1.0, 2.0, 1e-6, 0.0), (math.inf, 1.0, 1e-6, 0.0)],

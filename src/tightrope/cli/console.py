@@ -133,12 +133,12 @@ def live(tol: float) -> Iterator[Callable[[Row], None] | None]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=err(), transient=True) as progress:
-        task = progress.add_task("first backup", total=1.0, note="")
-        first = math.inf
+        task = progress.add_task("first round", total=1.0, note="")
+        first = 1.0  # about the relative gap of knowing nothing
 
         def show(row: Row) -> None:
             nonlocal first
-            first = min(first, row.relative_gap) if row.iteration == 0 else first
+            first = max(first, row.relative_gap) if row.relative_gap < math.inf else first
             rate = count(row.backups / max(row.seconds, 1e-9))
             progress.update(
                 task,
