@@ -159,6 +159,15 @@ def test_policies_are_evaluated_in_the_same_room_one_after_the_other():
     assert np.abs(one - other).max() > 0.1
 
 
+def test_a_monitor_handed_on_to_a_larger_model_makes_room_for_it():
+    watch, algorithm = Monitor(Limits()), tr.kappa_pi(0.9)
+    for mdp in (problems.gridworld(5, 5), problems.gridworld(40, 40, slip=0.1), problems.garnet(3000, 3, 4, seed=1)):
+        twin = mdp.reshaped(2.0 * mdp.r, 0.5)
+        assert watch.room.chain(mdp) is watch.room.chain(twin)
+        now = algorithm.step(mdp, algorithm.init(mdp), watch, goal=1e-6)
+        np.testing.assert_array_equal(now.v, algorithm.step(mdp, algorithm.init(mdp), goal=1e-6).v)
+
+
 def test_a_backup_that_proves_the_greedy_policy_good_enough_is_all_there_is():
     """Where κ is below the forcing; and not where it is above."""
 

@@ -17,11 +17,13 @@ BLOCKS = 8
 class Room:
     """Room for the chain of a policy and for the rewards of a surrogate, each used by one step at a time."""
 
+    _P: Any = None
     _chain: tuple[Any, Any, Any, Any] | None = None
     _rewards: FloatArray | None = None
 
     def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
         """indptr, with a number to spare for every block, indices, data and r; large enough for every deterministic policy."""
+        self._make_for(mdp)
         if self._chain is None:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
             self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
@@ -29,6 +31,12 @@ class Room:
 
     def rewards(self, mdp: MDP) -> FloatArray:
         """One number for every pair."""
+        self._make_for(mdp)
         if self._rewards is None:
             self._rewards = np.empty(mdp.n_pairs)
         return self._rewards
+
+    def _make_for(self, mdp: MDP) -> None:
+        """Begin anew unless the model shares its transitions with the last one: a monitor may be handed on to another model."""
+        if self._P is not mdp.P:
+            self._P, self._chain, self._rewards = mdp.P, None, None
