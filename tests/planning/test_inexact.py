@@ -193,29 +193,6 @@ def test_where_nothing_is_known_values_spread_from_the_sinks_whatever_kappa_is()
     assert tr.solve(mdp, tr.policy_iteration()).iterations > 30
 
 
-def test_near_sighted_kappa_pi_starts_from_a_value_where_one_is_cheap():
-    """At the value of the policy that is greedy in the rewards; never so if anything was said, or where it would cost a lot."""
-    queue = problems.queue(300, gamma=0.99)
-    now = tr.kappa_pi(0.9).init(queue)
-    assert now.policy == tr.greedy(queue, np.zeros(301))
-    np.testing.assert_allclose(now.v, dense_value(queue, now.policy), rtol=1e-10)
-    for algorithm in (
-        tr.kappa_pi(0.0),
-        tr.kappa_pi(0.99),
-        tr.kappa_vi(0.9),
-        tr.h_pi(3),
-        tr.policy_iteration(),
-        tr.value_iteration(),
-    ):
-        assert not algorithm.init(queue).v.any()
-    assert not tr.kappa_pi(0.9).init(queue, np.zeros(301)).v.any()
-    for mdp in (problems.gridworld(9, 9), problems.garnet(300)):
-        assert not tr.kappa_pi(0.9).init(mdp).v.any()
-    first, plain = (tr.solve(queue, tr.kappa_pi(0.9), v0=v0) for v0 in (None, np.zeros(301)))
-    assert first.iterations < plain.iterations
-    assert first.backups < plain.backups
-
-
 def test_long_evaluation_ends_with_the_time_there_is():
     mdp = problems.gridworld(60, 60, slip=0.1, gamma=0.9999)
     watch = Monitor(Limits(max_seconds=0.0))

@@ -21,7 +21,6 @@ from tightrope.kernels import unsigned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tightrope.engine.direct import Band
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
@@ -168,22 +167,18 @@ def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:
     return x
 
 
-def elimination_band(mdp: MDP) -> Band | None:
-    """The band in which any policy is evaluated by elimination, for little more than a backup costs; None where there is none."""
-    return None if mdp.has_sinks else model_band(mdp)
-
-
 def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
     """v^π of a policy of a model, to within `goal`: by what is known about the model, or else about the chain."""
-    rows, S = policy.rows, mdp.n_states
-    band = None if rows is None else elimination_band(mdp)
+    rows = policy.rows
+    if rows is None or (goal == 0.0 and mdp.n_states <= SMALL):
+        return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
+    band = None if mdp.has_sinks else model_band(mdp)
+    S = mdp.n_states
     if band is not None:
         v = np.empty(S)
         Eliminator(mdp, band, monitor.threads).value(unsigned(rows), v)
         monitor.backups += S
         return v
-    if rows is None or (goal == 0.0 and S <= SMALL):
-        return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
     to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)
