@@ -70,7 +70,7 @@ def test_two_threads_eliminate_to_the_same_bits(make, monkeypatch):
     for threads in (1, 2):
         monkeypatch.setattr(team, "team_size", lambda _, __, threads=threads: threads)
         v = np.empty(mdp.n_states)
-        direct.Eliminator(mdp, band, threads).value(rows, v)
+        direct.eliminate(mdp, rows, band, band.room(mdp.n_states), v, threads)
         found.append(v)
     np.testing.assert_array_equal(*found)
     exact = np.linalg.solve(np.eye(mdp.n_states) - mdp.gamma * mdp.P[rows].toarray(), mdp.r[rows])

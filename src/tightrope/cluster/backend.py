@@ -235,5 +235,5 @@ class _AsFarAsItPays:
         P, r = found.policy.induced(mdp)
         states, pairs = mdp.whole.n_states, mdp.whole.n_pairs
         most = np.inf if last.changes <= SETTLED * states else 2.0 * pairs / states
-        aim = max(0.25 * goal, FORCING * last.gap, SHARE * goal)
+        aim = max(SHARE * goal, FORCING * last.gap)
         return monitor.backend.chain_value(P, r, mdp.gamma, found.guess, aim, monitor, most)

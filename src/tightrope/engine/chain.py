@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.certificate import EPS
-from tightrope.engine.direct import Eliminator, factor_cost, model_band, solve_chain
+from tightrope.engine.direct import eliminate, factor_cost, model_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 
@@ -176,7 +176,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     S = mdp.n_states
     if band is not None:
         v = np.empty(S)
-        Eliminator(mdp, band, monitor.threads).value(unsigned(rows), v)
+        eliminate(mdp, unsigned(rows), band, monitor.room.band(mdp, band), v, monitor.threads)
         monitor.backups += S
         return v
     to = monitor.room.chain(mdp)

@@ -74,27 +74,20 @@ def solve_chain(P: sp.csr_array, r: FloatArray, gamma: float) -> FloatArray:
     return v
 
 
-class Eliminator:
-    """Values of policies of one model by elimination in its band; large models' from both ends at once, by two threads."""
-
-    def __init__(self, mdp: MDP, band: Band, threads: int | None = None) -> None:
-        self._arrays, self._gamma, self._band = mdp.arrays[:4], mdp.gamma, band
-        self._threads = team.team_size(threads, mdp.n_transitions)
-        self._room = band.room(mdp.n_states)
-
-    def value(self, rows: Any, v: FloatArray) -> None:
-        """v = r^π + γ P^π v for the policy that takes the pairs `rows`, as `kernels.band.value` finds it."""
-        (number, hubs, below, above), room, S = self._band, self._room, len(v)
-        if hubs < 0 or self._threads == 1:
-            kernels.band.value(*self._arrays, rows, self._gamma, *self._band, *room, v)
-            return
-        half = kernels.band.middle(S, below, above)
-        parts = [(0, half, True), (half, S, False)]
-        team.each(kernels.band.eliminate, (*self._arrays, rows, self._gamma, *self._band, *room), parts, self._threads)
-        kernels.band.meet(*room, below, above, S)
-        team.each(kernels.band.substitute, (*room, below, above), parts, self._threads)
-        at_hubs = kernels.band.hub_values(number, hubs, room[1])
-        team.each(kernels.band.combine, (room[1], at_hubs, v), [(lo, hi) for lo, hi, _ in parts], self._threads)
+def eliminate(mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArray], v: FloatArray, threads: int | None) -> None:
+    """v = r^π + γ P^π v for the policy that takes the pairs `rows`, by elimination in `room`; from both ends at once if large."""
+    (number, hubs, below, above), S, (left, columns) = band, len(v), room
+    system, team_size = (*mdp.arrays[:4], rows, mdp.gamma, *band, *room), team.team_size(threads, mdp.n_transitions)
+    if hubs < 0 or team_size == 1:
+        kernels.band.value(*system, v)
+        return
+    half = kernels.band.middle(S, below, above)
+    parts = [(0, half, True), (half, S, False)]
+    team.each(kernels.band.eliminate, system, parts, team_size)
+    kernels.band.meet(left, columns, below, above, S)
+    team.each(kernels.band.substitute, (left, columns, below, above), parts, team_size)
+    at_hubs = kernels.band.hub_values(number, hubs, columns)
+    team.each(kernels.band.combine, (columns, at_hubs, v), [part[:2] for part in parts], team_size)
 
 
 def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:

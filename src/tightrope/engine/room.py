@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from tightrope.engine.direct import Band
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
@@ -15,10 +16,11 @@ BLOCKS = 8
 
 
 class Room:
-    """Room for the chain of a policy and for the rewards of a surrogate, each used by one step at a time."""
+    """Room for the chain of a policy, its band and the rewards of a surrogate, each used by one step at a time."""
 
     _P: Any = None
     _chain: tuple[Any, Any, Any, Any] | None = None
+    _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
 
     def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
@@ -28,6 +30,13 @@ class Room:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
             self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
+
+    def band(self, mdp: MDP, band: Band) -> tuple[FloatArray, FloatArray]:
+        """What elimination in the band of the model works in."""
+        self._make_for(mdp)
+        if self._band is None:
+            self._band = band.room(mdp.n_states)
+        return self._band
 
     def rewards(self, mdp: MDP) -> FloatArray:
         """One number for every pair."""
@@ -39,4 +48,4 @@ class Room:
     def _make_for(self, mdp: MDP) -> None:
         """Begin anew unless the model shares its transitions with the last one: a monitor may be handed on to another model."""
         if self._P is not mdp.P:
-            self._P, self._chain, self._rewards = mdp.P, None, None
+            self._P, self._chain, self._band, self._rewards = mdp.P, None, None, None

@@ -54,10 +54,6 @@ class Sweeper:
         """T v in fresh arrays."""
         u = np.empty_like(v)
         rows = np.empty(len(v), dtype=self.first.dtype)
-        if v[0] == 0.0 and not v.any():  # T 0 is the largest rewards
-            _, _, _, r, first, _ = self.model
-            kernels.best_pairs(r, first, u, unsigned(rows))
-            return Sweep(u, rows, *kernels.extent(u))
         return Sweep(u, rows, *self.backup_into(v, u, rows))
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import Eliminator, factor_cost, model_band
+from tightrope.engine.direct import eliminate, factor_cost, model_band
 from tightrope.engine.room import BLOCKS, Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team, unsigned
@@ -67,7 +67,6 @@ class Workspace:
     factorised = 0
     _factor_cost: float | None = None
     _blocks: list[tuple[Any, ...]] | None = None
-    _eliminator: Eliminator | None = None
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
         self._room = room or Room()
@@ -184,7 +183,7 @@ class Workspace:
         """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
         assert self.band is not None  # noqa: S101  (the method asks before)
         arguments = (*self._model, self.v, self.u, self._rows, self.low, self.high, *self.aim)
-        found = kernels.rounds.factor_round(*arguments, *self.band, *self.band.room(self.S), ahead, most)
+        found = kernels.rounds.factor_round(*arguments, *self.band, *self._room.band(self._mdp, self.band), ahead, most)
         n, self.low, self.high = found[:3]
         self.extent = found[3:]
         self.backups += n * ((1 + ahead) * self._L + self.S)
@@ -193,9 +192,7 @@ class Workspace:
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        if self._eliminator is None:
-            self._eliminator = Eliminator(self._mdp, self.band, self._threads)
-        self._eliminator.value(self._rows, self.v)
+        eliminate(self._mdp, self._rows, self.band, self._room.band(self._mdp, self.band), self.v, self._threads)
         self.backups += self.S
 
     def spread_values(self) -> tuple[int, bool]:
