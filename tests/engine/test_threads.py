@@ -40,7 +40,7 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(make, algorithm):
 def test_blocks_cover_every_state_once():
     mdp = problems.gambler(80)
     for parts in (1, 2, 7, 500):
-        ranges = team.ranges(mdp.P.indptr[mdp.first], parts)
+        ranges = team.ranges(mdp.P.indptr, mdp.first, parts)
         assert [s for lo, hi in ranges for s in range(lo, hi)] == list(range(mdp.n_states))
 
 

@@ -48,7 +48,7 @@ class Sweeper:
         self.first, self.model = mdp.first, mdp.arrays
         self._scattered = scattered(mdp)
         self.threads = team.team_size(threads, mdp.n_transitions)
-        self.parts = team.ranges(mdp.P.indptr[mdp.first], self.threads) if self.threads > 1 else [(0, mdp.n_states)]
+        self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
     def backup(self, v: FloatArray) -> Sweep:
         """T v in fresh arrays."""

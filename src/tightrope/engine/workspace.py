@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -259,13 +260,11 @@ class Workspace:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
         if self._blocks is None:
             indptr, indices, data, r = self._buffers()
-            self._blocks, begin = [], 0
-            P, first = self._mdp.P, self._mdp.first
-            widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1]) if self.cut else None
-            for n, (lo, hi) in enumerate(team.ranges(P.indptr[first], BLOCKS) if self.cut else [(0, self.S)]):
-                end = len(data) if widest is None else begin + int(widest[lo:hi].sum())
-                self._blocks.append((indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi))
-                begin = end
+            cuts = _cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
+            self._blocks = [
+                (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
+                for n, (lo, hi, begin, end) in enumerate(cuts)
+            ]
         return self._blocks
 
     def factor_cost(self) -> float:
@@ -292,3 +291,15 @@ class Workspace:
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
         return self._room.chain(self._mdp)
+
+
+def _cuts(mdp: MDP) -> list[tuple[int, int, int, int]]:
+    """Blocks of states, and where their part of the room for a chain begins and ends; found once for a model and its twins."""
+    if "cuts" not in mdp.facts:
+        P, first = mdp.P, mdp.first
+        widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1])
+        states = team.ranges(P.indptr, first, BLOCKS)
+        ends = np.cumsum([0, *(int(widest[lo:hi].sum()) for lo, hi in states)]).tolist()
+        mdp.facts["cuts"] = [(*part, *room) for part, room in zip(states, itertools.pairwise(ends), strict=True)]
+    found: list[tuple[int, int, int, int]] = mdp.facts["cuts"]
+    return found

@@ -27,10 +27,12 @@ def team_size(threads: int | None, nnz: int) -> int:
     return 1 if nnz < 2 * WORTH_IT else min(threads or cores(), nnz // WORTH_IT)
 
 
-def ranges(work: Any, parts: int) -> list[tuple[int, int]]:
-    """Split 0..n-1 into `parts` ranges of about equal work, `work` [n+1] being the running total."""
-    cuts = np.searchsorted(work, np.linspace(0, float(work[-1]), parts + 1)[1:-1])
-    ends = [0, *map(int, cuts), len(work) - 1]
+def ranges(indptr: Any, first: Any, parts: int) -> list[tuple[int, int]]:
+    """Split the states into `parts` ranges of about equally many transitions."""
+    shares = [int(indptr[-1]) * i // parts for i in range(1, parts)]
+    # Numbers of the arrays' own kinds: anything else would have them converted whole.
+    rows = np.searchsorted(indptr, np.array(shares, indptr.dtype))
+    ends = [0, *map(int, np.searchsorted(first, rows.astype(first.dtype))), len(first) - 1]
     return [(lo, hi) for lo, hi in itertools.pairwise(ends) if hi > lo]
 
 
