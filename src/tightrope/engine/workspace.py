@@ -260,10 +260,10 @@ class Workspace:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
         if self._blocks is None:
             indptr, indices, data, r = self._buffers()
-            cuts = _cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
+            parts = cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
             self._blocks = [
                 (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
-                for n, (lo, hi, begin, end) in enumerate(cuts)
+                for n, (lo, hi, begin, end) in enumerate(parts)
             ]
         return self._blocks
 
@@ -293,7 +293,7 @@ class Workspace:
         return self._room.chain(self._mdp)
 
 
-def _cuts(mdp: MDP) -> list[tuple[int, int, int, int]]:
+def cuts(mdp: MDP) -> list[tuple[int, int, int, int]]:
     """Blocks of states, and where their part of the room for a chain begins and ends; found once for a model and its twins."""
     if "cuts" not in mdp.facts:
         P, first = mdp.P, mdp.first
