@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tightrope import kernels
 from tightrope.experiments.experiment import Analysis, Answer, Experiment, Outcome, Table, Verdict, generator
 from tightrope.experiments.figure import Figure, Lines, band
 from tightrope.experiments.statistics import Estimate, best_of, mean_interval
@@ -62,6 +63,7 @@ def seeds(quick: bool) -> int:
 def one(setting: Setting, seed: int) -> Outcome:
     """One instance solved by one algorithm on one core: iterations, backups (rows of P times a vector) and CPU seconds."""
     mdp, algorithm = instance(setting, seed), _algorithm(setting)
+    kernels.tiers.compile_loops()  # or the first models would be timed in plain Python
     taken = []
     for _ in range(TIMES):
         begun = time.process_time()

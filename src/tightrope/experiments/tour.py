@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope import kernels
 from tightrope.model.policy import mix
 from tightrope.model.problems import Grid, hesitant, tightrope
 from tightrope.operators import cautious, kappa_greedy, q_kappa, q_value, value
@@ -197,6 +198,7 @@ def tour(*, quick: bool = False, advance: Callable[[float, str], None] = lambda 
     hs, kappas = ((4, 16), (0.5, 0.9, 1.0)) if quick else (H, KAPPAS)
     n = 12 if quick else 50
     # Loading compiled code is paid here, on a small map, so that the seconds shown are those of solving.
+    kernels.tiers.compile_loops()
     look_ahead(world(rooms(30, 10, pools=3)).mdp, (2,), (0.5, 1.0))
     place = world(grid)
     advance(0.05, "the gridworld")
