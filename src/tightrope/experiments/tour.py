@@ -148,10 +148,14 @@ def look_ahead(
     tol: float = 1e-6,
     done: Callable[[str], None] = lambda _: None,
 ) -> Lookahead:
-    """Policy iteration, h-PI and κ-PI on one model, each to the same certified tolerance; `done` hears of each."""
+    """Policy iteration, h-PI and κ-PI on one model, each to the same certified tolerance; `done` hears of each.
+
+    Each runs twice and the faster counts: the first that needs some loop on a machine waits until it is compiled.
+    """
+    kernels.tiers.compile_loops()
 
     def run(name: str, algorithm: PolicyIteration) -> Solution:
-        solution = solve(mdp, algorithm, tol=tol)
+        solution = min((solve(mdp, algorithm, tol=tol) for _ in range(2)), key=lambda found: found.seconds)
         done(name)
         return solution
 
@@ -197,9 +201,6 @@ def tour(*, quick: bool = False, advance: Callable[[float, str], None] = lambda 
     grid = rooms(30, 10, seed=1, pools=3) if quick else rooms()
     hs, kappas = ((4, 16), (0.5, 0.9, 1.0)) if quick else (H, KAPPAS)
     n = 12 if quick else 50
-    # Loading compiled code is paid here, on a small map, so that the seconds shown are those of solving.
-    kernels.tiers.compile_loops()
-    look_ahead(world(rooms(30, 10, pools=3)).mdp, (2,), (0.5, 1.0))
     place = world(grid)
     advance(0.05, "the gridworld")
     ahead = look_ahead(place.mdp, hs, kappas, done=lambda name: advance(0.75 / (1 + len(hs) + len(kappas)), name))
