@@ -1,12 +1,15 @@
 """Plain loops and compiled ones: the same bits, and Numba is loaded only when it pays."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tightrope import kernels
 from tightrope.kernels import tiers
 
@@ -47,6 +50,48 @@ def test_a_large_model_is_compiled_for_at_once():
     assert run(solve + "print(json.dumps('numba' in sys.modules))")
 
 
+LONG = """
+import json, sys
+import tightrope as tr
+from tightrope import kernels
+kernels.tiers.PATIENCE = float(sys.argv[1])
+sol = tr.solve(tr.problems.garnet(60, 3, 5, gamma=0.99), tr.modified_policy_iteration(m=3000), max_iterations=1)
+print(json.dumps([sol.value.tobytes().hex(), "numba" in sys.modules, sol.iterations]))
+"""
+
+
+def test_one_long_run_on_a_small_model_is_compiled_on_the_way():
+    """However long a single call goes on, plain Python takes its share and no more."""
+    plain, switched = run(LONG, "inf"), run(LONG, "0.05")
+    assert (plain[1], switched[1]) == (False, True)
+    assert plain[0] == switched[0]
+    assert plain[2] == switched[2] == 1
+
+
+CACHED = """
+import json
+from pathlib import Path
+import tightrope as tr
+tr.solve(tr.problems.gridworld(80, 80))
+print(json.dumps([tr.__file__, sorted((p.name, p.stat().st_mtime_ns) for p in Path.home().rglob("*.nbc"))]))
+"""
+
+
+def test_compiled_loops_are_kept_in_the_home_folder_where_the_package_may_not_be_written_to(tmp_path, monkeypatch):
+    """A file where the folder of the cache should be stops everybody, the superuser too."""
+    package, home = tmp_path / "package", tmp_path / "home"
+    shutil.copytree(Path(tr.__file__).parent, package / "tightrope", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "tightrope" / "kernels" / "__pycache__").write_text("taken")
+    home.mkdir()
+    for name, value in {"PYTHONPATH": package, "HOME": home, "XDG_CACHE_HOME": home / ".cache"}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    where, first = run(CACHED)
+    assert Path(where).is_relative_to(package)
+    assert any("gauss_seidel_round" in name for name, _ in first)
+    assert run(CACHED)[1] == first  # nothing is compiled again
+
+
 THREADS = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +105,7 @@ print(json.dumps([sorted(set(found)), "numba" in sys.modules]))
 """
 
 
-def test_threads_that_are_sweeping_end_as_they_began():
+def test_threads_that_are_sweeping_meanwhile_agree():
     answers, loaded = run(THREADS)
     assert loaded
     assert len(answers) == 1

@@ -1,8 +1,9 @@
 """Loops that run as plain Python at first, and are compiled once that pays.
 
 Numba takes a third of a second to load, as long again to fetch loops from its cache, and seconds to fill the cache. Most small
-models are solved in less than that by the very same loops as plain Python. They are compiled when an array is large, or when
-plain Python has taken as long as loading would have. Both do the same arithmetic in the same order, so the bits are the same.
+models are solved in less than that by the very same loops as plain Python. They are compiled when arrays are large, or when
+plain Python has taken as long as loading would have, in the middle of a run if need be. Both do the same arithmetic in the same
+order, so the bits are the same.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _lock = threading.Lock()
 class Loop:
     """One loop, not compiled yet. A call with small arrays runs it as it stands, on numbers and not on NumPy's scalars."""
 
+    #: Seconds of plain Python so far, those of the loops that a loop calls counted once.
     spent = 0.0
 
     def __init__(self, function):
@@ -44,24 +46,22 @@ class Loop:
 
     def __call__(self, *arguments):
         """What the loop returns, compiled or not."""
-        plain = [a.data if isinstance(a, np.ndarray) else a for a in arguments]
-        if any(isinstance(a, memoryview) for a in arguments):  # called by another loop
-            return self.function(*plain)
         if Loop.spent > PATIENCE or sum(a.size for a in arguments if isinstance(a, np.ndarray)) > SMALL:
             compile_loops()
-            return getattr(sys.modules[self.function.__module__], self.function.__name__)(*arguments)
-        begin = time.perf_counter()
+            compiled = getattr(sys.modules[self.function.__module__], self.function.__name__)
+            return compiled(*(np.asarray(a) if isinstance(a, memoryview) else a for a in arguments))
+        begin, before = time.perf_counter(), Loop.spent
         try:
-            return self.function(*plain)
+            return self.function(*(a.data if isinstance(a, np.ndarray) else a for a in arguments))
         finally:
-            Loop.spent += time.perf_counter() - begin
+            Loop.spent = max(Loop.spent, before + time.perf_counter() - begin)
 
 
 loop = Loop
 
 
 def compile_loops():
-    """From now on every loop is Numba's; calls that are running end as they began."""
+    """From now on every loop is Numba's; a plain one that is running ends so, and the next that it calls is compiled."""
     with _lock:
         if loop is not Loop:
             return
