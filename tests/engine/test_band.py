@@ -36,20 +36,29 @@ def test_any_band_with_any_hubs_agrees_with_dense_algebra(seed):
     np.testing.assert_allclose(v, exact, rtol=1e-9, atol=1e-9 * np.abs(exact).max())
 
 
-def test_a_column_that_is_no_hub_and_outside_the_band_would_be_noticed():
-    """The negative twin: with a band that is too narrow the answer is wrong, so the agreement above means something."""
+def test_both_halves_need_each_other_and_the_hubs():
+    """The negative twin: leave out where the ends meet, or what the hubs are worth, and the answer is wrong."""
     rng = np.random.default_rng(3)
-    dense, band = banded(rng, 80, 2, 2, 1)
+    dense, band = banded(rng, 80, 2, 3, 1)
     P, r, v = sp.csr_array(dense), rng.normal(size=80), np.empty(80)
-    number = np.full(80, -1, dtype=np.int32)
-    narrow = direct.Band(number, 0, 79, 79)
-    kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *narrow, *narrow.room(80), v)
     exact = np.linalg.solve(np.eye(80) - 0.9 * dense, r)
-    np.testing.assert_allclose(v, exact, rtol=1e-10)  # one band wide enough for everything needs no hub
-    forgotten = direct.Band(band.number, 1, 2, 2)
-    P.data[:] = np.where(band.number[P.indices] >= 0, 0.0, P.data)
-    kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *forgotten, *forgotten.room(80), v)
-    assert np.abs(v - exact).max() > 1e-3
+    half, (left, columns) = kernels.band.middle(80, 2, 3), band.room(80)
+    parts = ((0, half, True), (half, 80, False))
+
+    def wrong_by(*, meet, hubs):
+        for part in parts:
+            kernels.band.eliminate(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *band, left, columns, *part)
+        if meet:
+            kernels.band.meet(left, columns, 2, 3, 80)
+        for part in parts:
+            kernels.band.substitute(left, columns, 2, 3, *part)
+        at_hubs = kernels.band.hub_values(band.number, 1, columns)
+        kernels.band.combine(columns, at_hubs if hubs else np.zeros_like(at_hubs), v, 0, 80)
+        return np.abs(v - exact).max()
+
+    assert wrong_by(meet=True, hubs=True) < 1e-10
+    assert wrong_by(meet=False, hubs=True) > 1e-3
+    assert wrong_by(meet=True, hubs=False) > 1e-3
 
 
 def test_both_ends_meet_in_the_middle_unless_one_has_nothing_to_eliminate():

@@ -50,8 +50,9 @@ class Band(NamedTuple):
     above: int
 
     def room(self, S: int) -> tuple[FloatArray, FloatArray]:
-        """What elimination works in: what is left of the band of S states, and the right hand sides."""
-        return np.empty((S, 1 + max(self.below, self.above))), np.empty((S, 1 + max(self.hubs, 0)))
+        """What elimination works in: what is left of the band of S states, and the right hand sides; nothing for single moves."""
+        rows = 0 if self.hubs < 0 else S
+        return np.empty((rows, 1 + max(self.below, self.above))), np.empty((rows, 1 + max(self.hubs, 0)))
 
     @property
     def cost(self) -> float:
