@@ -65,9 +65,9 @@ class Solution:
     def of(cls, mdp: MDP, algorithm: str, monitor: Monitor, status: Status) -> Solution:
         """The solution a finished run has come to."""
         assert monitor.best is not None  # noqa: S101  (a run ends after its first record)
-        policy = Policy.of_rows(mdp.pairs, monitor.best[0])
+        rows, certificate = monitor.best
         trace = Trace(tuple(monitor.rows))
-        return cls(policy, monitor.best[1], status, trace, algorithm, repr(mdp), tuple(monitor.choices))
+        return cls(Policy.of_rows(mdp.pairs, rows), certificate, status, trace, algorithm, repr(mdp), tuple(monitor.choices))
 
     @property
     def converged(self) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 from tightrope.approximate.algorithms import Improved, check, printed
 from tightrope.approximate.evaluation import ExactValue
 from tightrope.approximate.problem import ask
-from tightrope.engine.certificate import EPS
 from tightrope.errors import UnsafeUpdate
+from tightrope.kernels.bounds import EPS
 from tightrope.model import validate
 from tightrope.model.policy import Policy, mix
 from tightrope.model.validate import frozen

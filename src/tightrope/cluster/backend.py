@@ -163,7 +163,7 @@ class Petsc:
         first = np.concatenate(([0], np.cumsum(counts)))
         state_names = None if None in names else [name for part in names for name in part]
         whole = Pairs.checked(validate.first_pairs(first, len(counts), int(first[-1])), ids, state_names, pairs.action_names)
-        found = replace(solution.certificate, base=validate.frozen(base))
+        found = solution.certificate._replace(base=validate.frozen(base))
         return replace(solution, policy=Policy.of_rows(whole, rows.astype(whole.first.dtype)), certificate=found)
 
     def save(self, solution: Solution, path: str | os.PathLike[str]) -> None:

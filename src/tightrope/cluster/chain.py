@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from tightrope import kernels
 from tightrope.cluster import ranks
 from tightrope.cluster.matrix import freed_with
-from tightrope.engine.certificate import EPS
+from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

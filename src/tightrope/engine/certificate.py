@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tightrope import kernels
+from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
-EPS = float(np.finfo(np.float64).eps)
-#: Products of tiny numbers round in absolute, not relative, terms; this is far more than a row can lose to that.
-UNDERFLOW = 1e-300
-#: A value scale below this is zero.
-SMALLEST = 1e-280
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Certificate:
+class Certificate(NamedTuple):
     """base + low <= v^π <= v* <= base + high, for the policy π greedy at the vector that was backed up.
 
     With u = Tv and m <= u - v <= M (componentwise): u + γ m/(1-γ) <= v^π <= v* <= u + γ M/(1-γ), the bounds of MacQueen and
@@ -53,7 +46,7 @@ class Certificate:
 
     def copy(self) -> Certificate:
         """The same certificate with a base of its own."""
-        return replace(self, base=self.base.copy())
+        return self._replace(base=self.base.copy())
 
     @property
     def lower(self) -> FloatArray:
@@ -104,22 +97,7 @@ def _rounding(gamma: float, slack: float, width: int) -> Rounding:
 
 def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, float] | None = None) -> Certificate:
     """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point; `extent` is that of u, where known."""
-    of_values, leak, grown, shrunk = _rounding(mdp.gamma, mdp.slack, mdp.width)
-    u_low, u_high = extent = extent or kernels.extent(u)
-    size = max(-u_low, u_high)
-    v_size = size + max(-m, M)
-    # An action with |r| beyond this is nowhere near the maximum, rounding or not.
-    r_size = min(mdp.reward_size, size + 2.0 * v_size)
-    backup_error = of_values * v_size + 2.2 * EPS * r_size + (UNDERFLOW if v_size > 0.0 else 0.0)
-    change_error = backup_error + 1.1 * EPS * (size + v_size)
-    high, low = _tail(M + change_error, grown, shrunk), _tail(change_error - m, grown, shrunk)
-    floor = 2.0 * (backup_error + _tail(change_error + leak * v_size, grown, shrunk))
-    high, low = backup_error + high, -(backup_error + low)
-    scale = max(abs(u_low + low), abs(u_high + high), SMALLEST)
-    return Certificate(u, low, high, scale, floor, extent)
-
-
-def _tail(x: float, grown: float, shrunk: float) -> float:
-    """The sum of what an error of x leaves behind in all later steps, rounded up."""
-    tail = x * (grown if x > 0.0 else shrunk) if x != 0.0 and shrunk != 0.0 else 0.0
-    return tail + 8.0 * EPS * abs(tail)
+    within = extent or kernels.extent(u)
+    rounding = _rounding(mdp.gamma, mdp.slack, mdp.width)
+    low, high, scale, floor = kernels.bounds.bounds(*within, m, M, mdp.reward_size, *rounding)
+    return Certificate(u, low, high, scale, floor, within)

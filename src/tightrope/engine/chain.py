@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.certificate import EPS
 from tightrope.engine.direct import eliminate, factor_cost, model_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
+from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

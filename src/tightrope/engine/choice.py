@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.engine.certificate import EPS
 from tightrope.engine.methods import IMPROVEMENTS, factorise, gauss_seidel, sweep
+from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tightrope.engine.methods import Report
     from tightrope.engine.workspace import Workspace
 
-    Method: TypeAlias = Callable[[Workspace], Report]
+    Method: TypeAlias = Callable[[Workspace], Callable[[], Report]]
 
 #: Backups of the whole model that Gauss-Seidel takes where it is the right method.
 HOPE = 30.0
@@ -63,8 +63,9 @@ class Choice:
             options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
-    def learn(self, method: Method, report: Report, gained: float) -> None:
-        """Take note of a round: what it reports, and that it multiplied the gap by `gained` (0: there was none before)."""
+    def learn(self, method: Method, tell: Callable[[], Report], gained: float) -> None:
+        """Take note of a round: what it can tell, and that it multiplied the gap by `gained` (0: there was none before)."""
+        report = tell()
         self.rounds[method] = self.rounds.get(method, 0) + 1
         self.spent[method] = self.spent.get(method, 0.0) + report.cost + self.work.nnz
         for other in self.remaining:

@@ -1,19 +1,23 @@
 """Three ways to bring a value function nearer the optimum, each good on models where the others are poor.
 
-Each takes the workspace, after a look (u = T v and its greedy pairs known) unless it is fresh, leaves a better v behind and
-reports what that cost and what finishing would cost at this rate, in multiplications.
+Each takes the workspace, after a look (u = T v and its greedy pairs known) unless it is fresh, and leaves a better v behind. What
+it returns can tell, if the round was not enough, what that cost and what finishing would cost at this rate, in multiplications.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tightrope import kernels
-from tightrope.engine.certificate import EPS
 from tightrope.engine.direct import solve_chain
 from tightrope.engine.workspace import Workspace
+from tightrope.kernels.bounds import EPS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Chain sweeps after which slow convergence is plain to see.
 TRIAL = 16
@@ -43,17 +47,17 @@ class Report(NamedTuple):
     remaining: float
 
 
-def sweep(work: Workspace) -> Report:
+def sweep(work: Workspace) -> Callable[[], Report]:
     """Modified policy iteration: sweeps of the greedy policy's chain until the span of the change has shrunk enough.
 
     Best where the chain mixes fast, because a constant error costs nothing.
     """
-    work.look_at_rewards()
     share, trial = min(0.1, 0.4 / work.actions), max(TRIAL, int(work.actions))
     improved = 1
     if work.small:
         improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, work.improvements)
     else:
+        work.look_at_rewards()
         told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
         work.share = kernels.rounds.deeper(work.share, share, *told)
         goal = max(0.5 * work.goal / work.gap, work.share) * work.span
@@ -61,18 +65,22 @@ def sweep(work: Workspace) -> Report:
         work.take_backup()
         n = work.policy_sweeps(trial, goal)
         if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
-            more = int(np.log(goal / work.span) / np.log(work.mixing)) + 1
+            more = int(math.log(goal / work.span) / math.log(work.mixing)) + 1
             if more <= PATIENCE * work.actions:
                 n += work.policy_sweeps(2 * more, goal)
         work.chain_span = work.span
-    digits = -np.log(max(work.goal / work.gap, EPS))
-    improvements = SETTLING + digits / np.log(10.0)
-    sweeps = digits / -np.log(work.mixing) if 0.0 < work.mixing < 1.0 else np.inf
-    cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
-    return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
+
+    def report() -> Report:
+        digits = -math.log(max(work.goal / work.gap, EPS))
+        improvements = SETTLING + digits / math.log(10.0)
+        sweeps = digits / -math.log(work.mixing) if 0.0 < work.mixing < 1.0 else np.inf
+        cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
+        return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
+
+    return report
 
 
-def gauss_seidel(work: Workspace) -> Report:
+def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     """Bellman sweeps in place with Gauss-Seidel sweeps of the greedy chain between them, against its drift where it has one.
 
     Best where values spread from goals: one sweep carries them along a whole path.
@@ -82,11 +90,15 @@ def gauss_seidel(work: Workspace) -> Report:
     run = _cycles if work.cut else Workspace.gauss_seidel_round
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True
-    cost = 1.7 * work.nnz * bellman + work.chain_nnz * (3.0 * (bellman - 1) + 1.5 * chain)
-    if change <= goal:
-        return Report(cost, work.nnz)
-    cycles = np.log(goal / change) / np.log(rate) if goal > 0.0 and rate < 1.0 else np.inf
-    return Report(cost, cycles * cost / bellman)
+
+    def report() -> Report:
+        cost = 1.7 * work.nnz * bellman + work.chain_nnz * (3.0 * (bellman - 1) + 1.5 * chain)
+        if change <= goal:
+            return Report(cost, work.nnz)
+        cycles = math.log(goal / change) / math.log(rate) if goal > 0.0 and 0.0 < rate < 1.0 else np.inf
+        return Report(cost, cycles * cost / bellman)
+
+    return report
 
 
 def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float, float, float]:
@@ -123,15 +135,17 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             swept += sweeps
 
 
-def factorise(work: Workspace) -> Report:
+def factorise(work: Workspace) -> Callable[[], Report]:
     """Policy iteration: the greedy policy's chain solved exactly.
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    work.look_at_rewards()
+    at_once = work.small and work.band is not None
+    if not at_once:
+        work.look_at_rewards()
     before, cost = work.factorised, work.factor_cost()
     ahead = int(AHEAD * cost / work.nnz)
-    if work.band is not None and work.small:
+    if at_once:
         work.factor_round(ahead, work.improvements)
     else:
         if work.band is None:
@@ -142,5 +156,9 @@ def factorise(work: Workspace) -> Report:
         for _ in range(ahead if work.band is not None else 0):
             work.look()
             work.take_backup()
-    done = work.factorised - before
-    return Report(done * cost + (done - 1) * work.nnz, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))
+
+    def report() -> Report:
+        done = work.factorised - before
+        return Report(done * cost + (done - 1) * work.nnz, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))
+
+    return report

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,21 +62,24 @@ class Tally(NamedTuple):
     late: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Limits:
     """When to stop: a certified gap of tol (relative) or atol (absolute), or a limit on iterations or seconds."""
 
-    tol: float = 1e-6
-    atol: float | None = None
-    max_iterations: int | None = None
-    max_seconds: float | None = None
+    __slots__ = ("atol", "max_iterations", "max_seconds", "tol")
 
-    def __post_init__(self) -> None:
-        for name, x in (("tol", self.tol), ("atol", self.atol), ("max_seconds", self.max_seconds)):
-            if x is not None and not 0.0 <= validate.real(x, name) < np.inf:
+    def __init__(
+        self,
+        tol: float = 1e-6,
+        atol: float | None = None,
+        max_iterations: int | None = None,
+        max_seconds: float | None = None,
+    ) -> None:
+        for name, x in (("tol", tol), ("atol", atol), ("max_seconds", max_seconds)):
+            if x is not None and not 0.0 <= validate.real(x, name) < inf:
                 raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
-        if self.max_iterations is not None:
-            validate.positive_integer(self.max_iterations, "max_iterations")
+        if max_iterations is not None:
+            validate.positive_integer(max_iterations, "max_iterations")
+        self.tol, self.atol, self.max_iterations, self.max_seconds = tol, atol, max_iterations, max_seconds
 
     def goal(self, certificate: Certificate) -> float:
         """The absolute gap that ends the run."""
@@ -94,7 +97,7 @@ class Monitor:
     favourite = "sweep"
     _last: IntArray | None = None
     _stalled = 0
-    _mark = np.inf
+    _mark = inf
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class Monitor:
         #: What the solver decided on the way, in words.
         self.choices: list[str] = []
         self._begin = time.perf_counter()
-        self.deadline = np.inf if limits.max_seconds is None else self._begin + limits.max_seconds
+        self.deadline = inf if limits.max_seconds is None else self._begin + limits.max_seconds
 
     def inner(self, atol: float) -> Monitor:
         """A monitor for an inner problem, with the same deadline."""
@@ -141,7 +144,7 @@ class Monitor:
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
-        if gap <= self.limits.goal(certificate) < np.inf:
+        if gap <= self.limits.goal(certificate) < inf:
             self.best = (rows, certificate)
             return Status.CONVERGED
         better = self.best is None or gap < self.best[1].gap

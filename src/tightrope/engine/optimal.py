@@ -14,6 +14,8 @@ from tightrope.engine.workspace import Aim, Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tightrope.engine.choice import Method
     from tightrope.engine.methods import Report
     from tightrope.engine.sweep import Sweep
@@ -57,7 +59,7 @@ def optimal(
     work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
     status: Status | None = None
-    done: tuple[Method, Report] | None = None
+    done: tuple[Method, Callable[[], Report]] | None = None
     before = np.inf
     try:
         if v0 is None or look is not None:  # there is nothing to see yet, or nothing that has not been seen
@@ -89,8 +91,8 @@ def optimal(
     return Optimum(mdp.pairs, *watch.best, status)
 
 
-def _round(choice: Choice, watch: Monitor) -> tuple[Method, Report]:
-    """A round of the method that is best now, and what it reports."""
+def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]]:
+    """A round of the method that is best now, and what can tell about it."""
     method = choice.next()
     watch.note(NAMES[method])
     return method, method(choice.work)

@@ -17,6 +17,7 @@ from tightrope.kernels import team, unsigned
 
 if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
+    from tightrope.engine.direct import Band
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
@@ -72,24 +73,19 @@ class Workspace:
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
         self._room = room or Room()
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
-        self.S, self._L, self.gamma = S, L, _ = mdp.n_states, mdp.n_pairs, mdp.gamma
-        self.nnz = nnz = mdp.n_transitions
-        self.actions = L / S
-        #: Whether some state cannot be left: values then most likely spread from there.
-        self.has_sinks = mdp.has_sinks
-        #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
-        self.band = None if self.has_sinks else model_band(mdp)
-        self._threads = team.team_size(threads, nnz)
-        self.small = nnz < SMALL
-        #: Whether sweeps are cut into blocks, or a round is one call.
-        self.cut = nnz >= 2 * team.WORTH_IT
+        self.gamma = mdp.gamma
+        self.S, self._L, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut = outline(mdp)
+        self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -np.inf
-        self.v, self.u = np.empty(S), np.empty(S)
-        self.v[:] = self.base if v0 is None else v0
-        self.rows = np.empty(S, mdp.first.dtype)
+        self.v, self.u = np.empty(self.S), np.empty(self.S)
+        if v0 is None:
+            self.v.fill(self.base)
+        else:
+            self.v[:] = v0
+        self.rows = np.empty(self.S, mdp.first.dtype)
         self._rows = unsigned(self.rows)
 
     @property
@@ -126,14 +122,10 @@ class Workspace:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
         if self.looked:
             return
-        _, _, _, r, first, gamma = self._model
-        kernels.best_pairs(r, first, self.u, self._rows)
-        self.u += gamma * self.base
-        least, most = kernels.extent(self.u)
-        self.low, self.high = least - self.base, most - self.base
+        self.low, self.high = kernels.rounds.look_at_rewards(*self._model[3:], self.base, self.u, self._rows)
         self.backups += self._L
         self.looked = True
-        self._foresee((least, most))
+        self._foresee((self.low + self.base, self.high + self.base))
 
     def _foresee(self, extent: tuple[float, float]) -> None:
         """The gap to reach and the gap there is, up to rounding, after a look that left a u of this extent."""
@@ -172,23 +164,31 @@ class Workspace:
         return found[:5]
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
-        """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models, after a look."""
+        """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
         arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
-        found = kernels.rounds.sweep_round(*arguments, share, trial, patience, most)
+        found = kernels.rounds.sweep_round(*arguments, self._unseen(), share, trial, patience, most)
         n, swept, self.mixing, self.low, self.high = found[:5]
-        self.extent = found[5:]
+        self.looked, self.extent = True, found[5:]
         self.backups += n * self._L + swept * self.S
         return n, swept
 
     def factor_round(self, ahead: int, most: int) -> None:
-        """Improvements of the policy, each evaluated by elimination in the band. For banded models, after a look."""
+        """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
         arguments = (*self._model, self.v, self.u, self._rows, self.low, self.high, *self.aim)
-        found = kernels.rounds.factor_round(*arguments, *self.band, *self._room.band(self._mdp, self.band), ahead, most)
+        room = self._room.band(self._mdp, self.band)
+        found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most)
         n, self.low, self.high = found[:3]
-        self.extent = found[3:]
+        self.looked, self.extent = True, found[3:]
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
+
+    def _unseen(self) -> float:
+        """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
+        if self.looked:
+            return -np.inf
+        self.backups += self._L
+        return self.base
 
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""
@@ -291,6 +291,34 @@ class Workspace:
 
     def _buffers(self) -> tuple[Any, Any, Any, Any]:
         return self._room.chain(self._mdp)
+
+
+class Outline(NamedTuple):
+    """What matters about the transitions of a model."""
+
+    states: int
+    pairs: int
+    transitions: int
+    #: Actions a state has, on average.
+    actions: float
+    #: Whether some state cannot be left: values then most likely spread from there.
+    has_sinks: bool
+    #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
+    band: Band | None
+    #: Whether a round is one call.
+    small: bool
+    #: Whether sweeps are cut into blocks.
+    cut: bool
+
+
+def outline(mdp: MDP) -> Outline:
+    """Found once for a model and its twins."""
+    if "outline" not in mdp.facts:
+        S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
+        band = None if mdp.has_sinks else model_band(mdp)
+        mdp.facts["outline"] = Outline(S, L, nnz, L / S, mdp.has_sinks, band, nnz < SMALL, nnz >= 2 * team.WORTH_IT)
+    found: Outline = mdp.facts["outline"]
+    return found
 
 
 def cuts(mdp: MDP) -> list[tuple[int, int, int, int]]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tightrope.engine import optimal
-from tightrope.engine.certificate import EPS
 from tightrope.experiments.experiment import Analysis, Answer, Experiment, Outcome, Table, Verdict, generator, short
 from tightrope.experiments.families import FAMILIES, draw
 from tightrope.experiments.figure import Figure, Heat, Lines, band
 from tightrope.experiments.statistics import proportion_interval
 from tightrope.experiments.tour import BELOW
+from tightrope.kernels.bounds import EPS
 from tightrope.model.policy import Policy
 from tightrope.model.problems import hesitant, tightrope
 from tightrope.operators import T_pi, h_greedy, kappa_greedy, value

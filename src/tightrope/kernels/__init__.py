@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 #: Modules of loops, loaded at first use.
-_MODULES = ("tiers", "serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
+_MODULES = ("tiers", "bounds", "serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
 
 
 def __getattr__(name: str) -> Any:

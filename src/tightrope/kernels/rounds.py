@@ -11,7 +11,17 @@ import math
 import numpy as np
 
 from tightrope.kernels import band
-from tightrope.kernels.serial import backup, copy, extent, extract, gauss_seidel, policy_sweeps, split_sweeps, spread
+from tightrope.kernels.serial import (
+    backup,
+    best_pairs,
+    copy,
+    extent,
+    extract,
+    gauss_seidel,
+    policy_sweeps,
+    split_sweeps,
+    spread,
+)
 from tightrope.kernels.tiers import loop, uint64
 
 #: A chain that moves one way this much more often than the other has a direction.
@@ -57,6 +67,16 @@ def span_goal(u, low, high, gamma, tol, atol, floor):
     centre = 0.5 * reach * (low + high)
     scale = max(abs(least + centre), abs(largest + centre))
     return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
+
+
+@loop
+def look_at_rewards(r, first, gamma, base, u, rows):
+    """A look at v = `base` everywhere, up to rounding: u = T v and its greedy pairs. Returns the smallest and largest change."""
+    best_pairs(r, first, u, rows)
+    for s in range(uint64(len(u))):
+        u[s] += gamma * base
+    least, most = extent(u)
+    return least - base, most - base
 
 
 @loop
@@ -153,16 +173,19 @@ def deeper(share, least, chain_span, span, mixing, patience):
 @loop
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
-    low, high, tol, atol, floor, share, trial, patience, most,
+    low, high, tol, atol, floor, base, share, trial, patience, most,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
-    A chain is swept until the span of its change is `share` of what it was, or less once the policy has settled; `trial` times
-    or, where that will do, `patience` times. u = T v at the end too. Returns the improvements, the chain sweeps, by how much
-    a sweep of the chain shrinks the span, and the smallest and largest change and value.
+    A finite `base` means that there has been no look yet, and v is that everywhere. A chain is swept until the span of its change
+    is `share` of what it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times.
+    u = T v at the end too. Returns the improvements, the chain sweeps, by how much a sweep of the chain shrinks the span, and the
+    smallest and largest change and value.
     """
     improvements, swept, mixing, slow = 0, 0, 1.0, False
     first_share = share
+    if base > -np.inf:
+        low, high = look_at_rewards(r, first, gamma, base, u, rows)
     while True:
         span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most or slow):
@@ -191,15 +214,17 @@ def sweep_round(
 
 @loop
 def factor_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, low, high, tol, atol, floor,
+    indptr, indices, data, r, first, gamma, v, u, rows, low, high, tol, atol, floor, base,
     number, hubs, below, above, left, columns, ahead, most,
 ):  # fmt: skip
-    """Policy iteration from a look, by elimination in a band, up to `most` improvements; ends as `sweep_round` does.
+    """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
     Returns the improvements and the smallest and largest change and value.
     """
     improvements = 0
+    if base > -np.inf:
+        low, high = look_at_rewards(r, first, gamma, base, u, rows)
     while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
         band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
         for i in range(1 + ahead):

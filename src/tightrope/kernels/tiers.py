@@ -21,7 +21,7 @@ SMALL = 20_000
 #: Seconds of plain Python after which loops are compiled.
 PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
-MODULES = ("serial", "band", "rounds")
+MODULES = ("bounds", "serial", "band", "rounds")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -60,7 +60,7 @@ class Loop:
 loop = Loop
 
 
-def compile_loops():
+def compile_loops() -> None:
     """From now on every loop is Numba's; a plain one that is running ends so, and the next that it calls is compiled."""
     with _lock:
         if loop is not Loop:

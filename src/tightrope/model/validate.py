@@ -40,7 +40,7 @@ def users_line() -> int:
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A read-only view that shares the array's memory."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

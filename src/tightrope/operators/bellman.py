@@ -8,8 +8,8 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine import chain_value
-from tightrope.engine.certificate import EPS
 from tightrope.kernels import unsigned
+from tightrope.kernels.bounds import EPS
 from tightrope.model import validate
 from tightrope.model.policy import Policy
 

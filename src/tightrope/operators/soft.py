@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine.certificate import EPS
+from tightrope.kernels.bounds import EPS
 from tightrope.model.policy import Policy
 from tightrope.operators.bellman import best, pair_vector
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tightrope.engine.certificate import EPS
+from tightrope.kernels.bounds import EPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels, progress
-from tightrope.engine.certificate import EPS
 from tightrope.kernels import unsigned
+from tightrope.kernels.bounds import EPS
 from tightrope.theory.interval import Interval
 from tightrope.theory.terms import Terms
 

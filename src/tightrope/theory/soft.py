@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.engine import chain_value
-from tightrope.engine.certificate import EPS
 from tightrope.errors import InvalidArgument, UnsafeUpdate
+from tightrope.kernels.bounds import EPS
 from tightrope.model import validate
 from tightrope.model.policy import mix
 from tightrope.operators import T_pi, h_greedy, kappa_greedy, value, xi

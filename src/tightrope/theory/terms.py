@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.engine.certificate import EPS
+from tightrope.kernels.bounds import EPS
 from tightrope.theory.interval import Interval, outwards
 
 if TYPE_CHECKING:
