@@ -260,14 +260,18 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
                     stay += data[k]
                 else:
                     behind += data[k]
-            total += behind * (1.0 + gamma) * min(r[l], 0.0)
-            q = (r[l] + gamma * total) / (1.0 - gamma * (stay + gamma * gamma * behind))
+            if not known and behind > 0.0:
+                leaves = True
+                continue
+            q = r[l] + gamma * (total + behind * (1.0 + gamma) * min(r[l], 0.0))
+            if stay + behind > 0.0:
+                q /= 1.0 - gamma * (stay + gamma * gamma * behind)
             if known and q > best:
                 best = q
                 chosen = l
                 guess = behind > 0.0
             alone = max(alone, q)
-            leaves |= known or behind > 0.0
+            leaves |= known
         if not leaves:
             best = alone
         if best > -np.inf:
