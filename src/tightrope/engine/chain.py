@@ -126,7 +126,7 @@ class _Rounds:
         if self._split is None:
             self._split, drift = _solved_for_staying(self.P, self.r, self.gamma)
             self._direction = kernels.rounds.direction(*drift, True)
-        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False, None)
+        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False, None, None)
         self.products += ROUND
 
     def krylov(self) -> None:
@@ -191,7 +191,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
         target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            n, change = kernels.split_sweeps(*to, v, ROUND, target, backwards, turn, False, beyond / (beyond - 1.0))
+            n, change = kernels.split_sweeps(*to, v, ROUND, target, backwards, turn, False, beyond / (beyond - 1.0), None)
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v

@@ -40,6 +40,8 @@ NAMES: dict[Method, str] = {
     gauss_seidel: "Gauss-Seidel sweeps, against the drift of the greedy policy where it has one",
     factorise: "factorisation of the greedy policy's chain (policy iteration)",
 }
+#: What is said once states have been put in order.
+IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
 
 
 class Choice:

@@ -87,6 +87,8 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
     work.take_backup()
+    if work.spread:
+        work.arrange()
     run = _cycles if work.cut else Workspace.gauss_seidel_round
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True

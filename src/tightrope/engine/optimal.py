@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tightrope.engine.certificate import Certificate, certify
-from tightrope.engine.choice import NAMES, Choice
+from tightrope.engine.choice import IN_ORDER, NAMES, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.workspace import Aim, Workspace
+from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -95,4 +95,7 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     """A round of the method that is best now, and what can tell about it."""
     method = choice.next()
     watch.note(NAMES[method])
-    return method, method(choice.work)
+    tell = method(choice.work)
+    if choice.work.order is not AS_NUMBERED:
+        watch.note(IN_ORDER)
+    return method, tell

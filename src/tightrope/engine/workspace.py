@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
+#: The order of states that nobody has thought about.
+AS_NUMBERED = (None, None)
 
 
 class Aim(NamedTuple):
@@ -69,6 +71,7 @@ class Workspace:
     factorised = 0
     _factor_cost: float | None = None
     _blocks: list[tuple[Any, ...]] | None = None
+    _blocks_in_order: list[tuple[Any, ...]] | None = None
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
         self._room = room or Room()
@@ -78,6 +81,10 @@ class Workspace:
         self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
+        #: Which states Gauss-Seidel sweeps first, and the place of each state in that; None where their numbers will do.
+        self.order = mdp.facts.get("order", AS_NUMBERED)
+        if self.order is not AS_NUMBERED:
+            self.backwards = False
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -np.inf
         self.v, self.u = np.empty(self.S), np.empty(self.S)
@@ -157,10 +164,15 @@ class Workspace:
         """
         arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), *self.aim)
         base = -np.inf if self.spread or not self.has_sinks else self.base
-        found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most)
-        self.backwards, self.looked, self.low, self.high = found[5:9]
-        self.extent = found[9:]
+        found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most, *self.order)
         self.backups += found[0] * self._L + found[1] * self.S
+        lost, self.backwards, self.looked, self.low, self.high = found[5:10]
+        if lost:
+            self._put_in_order()
+            return self.gauss_seidel_round(budget, most)
+        if base > -np.inf:
+            self._mdp.facts["order"] = self.order
+        self.extent = found[10:]
         return found[:5]
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
@@ -198,10 +210,31 @@ class Workspace:
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self._model, self.v, self._rows, self.base, self.backwards)
-        n, self.backwards, guessed = kernels.rounds.spread_values(*arguments)
+        arguments = (*self._model, self.v, self._rows, self.base, self.backwards, self.order[0])
+        n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self._L
+        if lost:
+            self._put_in_order()
+            return self.spread_values()
+        self._mdp.facts["order"] = self.order
         return n, guessed
+
+    def arrange(self) -> None:
+        """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
+        if self.has_sinks and "order" not in self._mdp.facts:
+            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self._rows, 0.0, True, None)
+            self.backups += n * self._L
+            self._mdp.facts["order"] = self.order
+            if lost:
+                self._put_in_order()
+
+    def _put_in_order(self) -> None:
+        """Have states follow those that they lead to: the numbers they came with keep values from spreading."""
+        indptr, indices, _, _, first, _ = self._model
+        order, place = np.empty((2, self.S), indices.dtype)
+        kernels.spread.outward(indptr, indices, first, np.empty(self.S + 1, indptr.dtype), np.empty_like(indices), order, place)
+        self._mdp.facts["order"] = self.order = order, place
+        self.backwards = False
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
@@ -244,12 +277,12 @@ class Workspace:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
         self._remember()
         self.chained = False
-        return team.each(kernel, (*arguments, self.u), self._pieces(), self._threads)
+        return team.each(kernel, (*arguments, *self.order, self.u), self._places(), self._threads)
 
     def _remember(self) -> None:
         """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
         far, seams = reach(self._mdp), [block[-2] for block in self._pieces()[1:]]
-        if 2 * far * len(seams) >= self.S:
+        if self.order is not AS_NUMBERED or 2 * far * len(seams) >= self.S:
             self.u[:] = self.v
             return
         for seam in seams:
@@ -259,13 +292,24 @@ class Workspace:
     def _pieces(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
         if self._blocks is None:
-            indptr, indices, data, r = self._buffers()
-            parts = cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
-            self._blocks = [
-                (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
-                for n, (lo, hi, begin, end) in enumerate(parts)
-            ]
+            self._blocks = self._cut(None)
         return self._blocks
+
+    def _places(self) -> list[tuple[Any, ...]]:
+        """The same of places in the order that Gauss-Seidel sweeps states in."""
+        if self.order is AS_NUMBERED:
+            return self._pieces()
+        if self._blocks_in_order is None:
+            self._blocks_in_order = self._cut(self.order[0])
+        return self._blocks_in_order
+
+    def _cut(self, order: Any) -> list[tuple[Any, ...]]:
+        indptr, indices, data, r = self._buffers()
+        parts = cuts(self._mdp, order) if self.cut else [(0, self.S, 0, len(data))]
+        return [
+            (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
+            for n, (lo, hi, begin, end) in enumerate(parts)
+        ]
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
@@ -321,13 +365,20 @@ def outline(mdp: MDP) -> Outline:
     return found
 
 
-def cuts(mdp: MDP) -> list[tuple[int, int, int, int]]:
-    """Blocks of states, and where their part of the room for a chain begins and ends; found once for a model and its twins."""
-    if "cuts" not in mdp.facts:
-        P, first = mdp.P, mdp.first
-        widest = np.maximum.reduceat(np.diff(P.indptr), first[:-1])
-        states = team.ranges(P.indptr, first, BLOCKS)
+def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:
+    """Blocks of states, or of their places in `order`, and where their part of the room for a chain begins and ends.
+
+    Found once for a model and its twins.
+    """
+    name = "cuts" if order is None else "cuts in order"
+    if name not in mdp.facts:
+        indptr, first = mdp.P.indptr, mdp.first
+        widest = np.maximum.reduceat(np.diff(indptr), first[:-1])
+        if order is not None:
+            widest, sizes = widest[order], np.diff(indptr[first])[order]
+            indptr, first = np.cumsum(np.append(0, sizes)), np.arange(len(first))
+        states = team.ranges(indptr, first, BLOCKS)
         ends = np.cumsum([0, *(int(widest[lo:hi].sum()) for lo, hi in states)]).tolist()
-        mdp.facts["cuts"] = [(*part, *room) for part, room in zip(states, itertools.pairwise(ends), strict=True)]
-    found: list[tuple[int, int, int, int]] = mdp.facts["cuts"]
+        mdp.facts[name] = [(*part, *room) for part, room in zip(states, itertools.pairwise(ends), strict=True)]
+    found: list[tuple[int, int, int, int]] = mdp.facts[name]
     return found

@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 #: Modules of loops, loaded at first use.
-_MODULES = ("tiers", "bounds", "serial", "rounds", "band", "team", "sampling", "online", "approximate", "theory", "shares")
+_MODULES = (
+    "tiers",
+    "bounds",
+    "serial",
+    "rounds",
+    "band",
+    "spread",
+    "team",
+    "sampling",
+    "online",
+    "approximate",
+    "theory",
+    "shares",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -20,8 +20,8 @@ from tightrope.kernels.serial import (
     gauss_seidel,
     policy_sweeps,
     split_sweeps,
-    spread,
 )
+from tightrope.kernels.spread import spread_values
 from tightrope.kernels.tiers import loop, uint64
 
 #: A chain that moves one way this much more often than the other has a direction.
@@ -32,8 +32,6 @@ DEPTH = 0.1
 SETTLED = 1.2
 #: By how much one cycle can be hoped to shrink the change, for a look to be worth while.
 NEAR = 0.1
-#: Share of the states that a sweep must give a value to be worth another.
-WORTHWHILE = 1 / 32
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -80,37 +78,15 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 
 
 @loop
-def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards):
-    """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
-
-    Returns how many sweeps there were, which way the last one went, and whether any value is a guess.
-    """
-    for s in range(uint64(len(v))):
-        v[s] = -np.inf
-    sweeps, valued, guesses = 0, 0, 0
-    while True:
-        before = valued
-        valued, guessed = spread(indptr, indices, data, r, first, gamma, v, rows, backwards)
-        guesses += guessed
-        sweeps += 1
-        if valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
-            break
-        backwards = not backwards
-    for s in range(uint64(len(v))):
-        v[s] = max(v[s], base)
-    return sweeps, backwards, guesses > 0
-
-
-@loop
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
-    tol, atol, floor, base, backwards, budget, most,
+    tol, atol, floor, base, backwards, budget, most, order, place,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
     A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
-    last change, the one that was aimed at, the factor of the last cycle, which way to go next, whether u = T v was looked at
-    in the end, and if so its smallest and largest change and value.
+    last change, the one that was aimed at, the factor of the last cycle, whether values were lost on the way, in which case that
+    was all, which way to go next, whether u = T v was looked at in the end, and if so its smallest and largest change and value.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -118,7 +94,11 @@ def gauss_seidel_round(
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
     near = False
     if base > -np.inf:
-        cycles, backwards, guessed = spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards)
+        cycles, backwards, guessed, lost = spread_values(
+            indptr, indices, data, r, first, gamma, v, rows, base, backwards, order
+        )  # fmt: skip
+        if lost:
+            return cycles, 0, change, 0.0, rate, True, backwards, False, -np.inf, np.inf, -np.inf, np.inf
         near = not guessed
     while True:
         before, low, high = change, -np.inf, np.inf
@@ -128,7 +108,7 @@ def gauss_seidel_round(
             change = max(abs(low), abs(high))
         else:
             change, up, down = gauss_seidel(
-                indptr, indices, data, r, first, gamma, v, rows, backwards, None,
+                indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
         cycles += 1
@@ -143,7 +123,7 @@ def gauss_seidel_round(
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
             if near:
                 least, largest = extent(u)
-            return cycles, swept, change, goal, rate, backwards, near, low, high, least, largest
+            return cycles, swept, change, goal, rate, False, backwards, near, low, high, least, largest
         if near:
             copy(u, v)
             near = False
@@ -153,7 +133,7 @@ def gauss_seidel_round(
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
             sweeps, chain_change = split_sweeps(
-                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse, None
+                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse, None, order
             )  # fmt: skip
             swept += sweeps
             backwards ^= turn and sweeps % 2 == 1

@@ -165,22 +165,25 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
 
 @loop
 def gauss_seidel(
-    indptr, indices, data, r, first, gamma, v, rows, backwards, others, to_indptr, to_indices, to_data, to_r, lo, hi
+    indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, others,
+    to_indptr, to_indices, to_data, to_r, lo, hi,
 ):  # fmt: skip
-    """One Bellman sweep in place, in state order or against it, that leaves the chain of its greedy pairs behind.
+    """One Bellman sweep in place, in order of the states or against it, that leaves the chain of its greedy pairs behind.
 
+    Unless they are None, `order` says which states come first, and `place` where each of them does; lo..hi-1 are places then.
     Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
     outside). In the pair that is best then, the chance of staying put is solved for:
     v(s) = (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)). The chain is v = r' + P' v with no diagonal in P', its rows in
     the order of the sweep. Returns the largest change, and how likely the chain's moves to higher and to lower states are,
     added up.
     """
-    begin, size = uint64(lo), uint64(hi) - uint64(lo)
+    begin, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     largest, up, down = 0.0, 0.0, 0.0
     at = uint64(0)
     to_indptr[0] = 0
     for i in range(size):
-        s = begin + (size - ONE - i if backwards else i)
+        here = begin + (size - ONE - i if backwards else i)
+        s = here if order is None else uint64(order[here])
         best = -np.inf
         chosen, stop = uint64(first[s]), uint64(first[s + ONE])
         k = uint64(indptr[chosen])
@@ -189,12 +192,22 @@ def gauss_seidel(
             even, odd = 0.0, 0.0
             while k + ONE < end:
                 near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                even += data[k] * (v[near] if others is None or near - begin < size else others[near])
-                odd += data[k + ONE] * (v[far] if others is None or far - begin < size else others[far])
+                even += data[k] * (
+                    v[near]
+                    if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                    else others[near]
+                )
+                odd += data[k + ONE] * (
+                    v[far] if others is None or begin <= (far if place is None else uint64(place[far])) < beyond else others[far]
+                )
                 k += TWO
             if k < end:
                 near = uint64(indices[k])
-                even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                even += data[k] * (
+                    v[near]
+                    if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                    else others[near]
+                )
                 k += ONE
             q = r[l] + gamma * (even + odd)
             if q > best:
@@ -209,7 +222,7 @@ def gauss_seidel(
                 to_indices[at] = j
                 to_data[at] = gamma * data[k]
                 at += ONE
-                if j > s:
+                if (j if place is None else uint64(place[j])) > here:
                     up += data[k]
                 else:
                     down += data[k]
@@ -221,65 +234,14 @@ def gauss_seidel(
             for k in range(start, at):
                 to_data[k] *= scale
                 j = uint64(to_indices[k])
-                best += to_data[k] * (v[j] if others is None or j - begin < size else others[j])
+                best += to_data[k] * (
+                    v[j] if others is None or begin <= (j if place is None else uint64(place[j])) < beyond else others[j]
+                )
         to_indptr[i + ONE] = at
         largest = max(largest, abs(best - v[s]))
         v[s] = best
         rows[s] = chosen
     return largest, up, down
-
-
-@loop
-def spread(indptr, indices, data, r, first, gamma, v, rows, backwards):
-    """One sweep in place that values states where v is -inf, from sinks and from states that have a value.
-
-    A successor without a value is guessed to lie two steps behind the state itself, for which is then solved: where moves mostly
-    lead towards the values known so far, and slips to the side, that is nearly right at once, and rather too low. Too high would
-    be worse: states that believe in each other's values lose them only step by step. Returns how many states have a value now,
-    and how many of them by a guess of this sweep.
-    """
-    size = uint64(len(v))
-    valued, guessed = 0, 0
-    for i in range(size):
-        s = size - ONE - i if backwards else i
-        if v[s] > -np.inf:
-            valued += 1
-            continue
-        best, alone = -np.inf, -np.inf
-        chosen = uint64(first[s])
-        guess, leaves = False, False
-        for l in range(uint64(first[s]), uint64(first[s + ONE])):
-            total, stay, behind = 0.0, 0.0, 0.0
-            known = False
-            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-                j = uint64(indices[k])
-                if v[j] > -np.inf:
-                    total += data[k] * v[j]
-                    known = True
-                elif j == s:
-                    stay += data[k]
-                else:
-                    behind += data[k]
-            if not known and behind > 0.0:
-                leaves = True
-                continue
-            q = r[l] + gamma * (total + behind * (1.0 + gamma) * min(r[l], 0.0))
-            if stay + behind > 0.0:
-                q /= 1.0 - gamma * (stay + gamma * gamma * behind)
-            if known and q > best:
-                best = q
-                chosen = l
-                guess = behind > 0.0
-            alone = max(alone, q)
-            leaves |= known
-        if not leaves:
-            best = alone
-        if best > -np.inf:
-            v[s] = best
-            rows[s] = chosen
-            valued += 1
-            guessed += guess
-    return valued, guessed
 
 
 @loop
@@ -332,8 +294,8 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @loop
-def split_gauss_seidel(v, backwards, reverse, keep, others, indptr, indices, data, r, lo, hi):
-    """One Gauss-Seidel sweep of v = r + P v in place, in state order or against it; returns the largest change.
+def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr, indices, data, r, lo, hi):
+    """One Gauss-Seidel sweep of v = r + P v in place, in order of the states or against it; returns the largest change.
 
     Unless `keep` is None, that times v(s) is added in every state: where r and P are 1 - keep times as large as they should be,
     this is over-relaxation for keep < 0.
@@ -341,7 +303,7 @@ def split_gauss_seidel(v, backwards, reverse, keep, others, indptr, indices, dat
     The rows of the chain are those of the states lo..hi-1, in `reverse` order or not. Where there are many, both halves are
     swept side by side: each state would otherwise wait for the one before.
     """
-    begin, size = uint64(lo), uint64(hi) - uint64(lo)
+    begin, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
     largest = 0.0
     for i in range(length):
@@ -349,16 +311,30 @@ def split_gauss_seidel(v, backwards, reverse, keep, others, indptr, indices, dat
             row = lane * length + (i if backwards == reverse else length - ONE - i)
             if row < size:
                 s = begin + (size - ONE - row if reverse else row)
+                if order is not None:
+                    s = uint64(order[s])
                 k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
                 even, odd = r[row] if keep is None else r[row] + keep * v[s], 0.0
                 while k + ONE < end:
                     near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                    even += data[k] * (v[near] if others is None or near - begin < size else others[near])
-                    odd += data[k + ONE] * (v[far] if others is None or far - begin < size else others[far])
+                    even += data[k] * (
+                        v[near]
+                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        else others[near]
+                    )
+                    odd += data[k + ONE] * (
+                        v[far]
+                        if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
+                        else others[far]
+                    )
                     k += TWO
                 if k < end:
                     near = uint64(indices[k])
-                    even += data[k] * (v[near] if others is None or near - begin < size else others[near])
+                    even += data[k] * (
+                        v[near]
+                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        else others[near]
+                    )
                 total = even + odd
                 largest = max(largest, abs(total - v[s]))
                 v[s] = total
@@ -366,7 +342,7 @@ def split_gauss_seidel(v, backwards, reverse, keep, others, indptr, indices, dat
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse, keep):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse, keep, order):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
     Returns how many there were and the largest change of the last one.
@@ -374,7 +350,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, rev
     n = 0
     change = np.inf
     while n < most and change > target:
-        change = split_gauss_seidel(v, backwards, reverse, keep, None, indptr, indices, data, r, 0, len(v))
+        change = split_gauss_seidel(v, backwards, reverse, keep, order, None, None, indptr, indices, data, r, 0, len(v))
         backwards = backwards ^ turn
         n += 1
     return n, change

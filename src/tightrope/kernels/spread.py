@@ -1,0 +1,138 @@
+"""Values that spread from the sinks of a model, and the order of states in which they do so fastest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.kernels.serial import ONE
+from tightrope.kernels.tiers import loop, uint64
+
+#: Share of the states that a sweep must give a value to be worth another.
+WORTHWHILE = 1 / 32
+
+
+@loop
+def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
+    """One sweep in place that values states where v is -inf, from sinks and from states that have a value.
+
+    It takes states in `order`, or as they are numbered where that is None. A successor without a value is guessed to lie two
+    steps behind the state itself, for which is then solved: where moves mostly lead towards the values known so far, and slips
+    to the side, that is nearly right at once, and rather too low. Too high would be worse: states that believe in each other's
+    values lose them only step by step. Returns how many states have a value now, and how many of them by a guess of this sweep.
+    """
+    size = uint64(len(v))
+    valued, guessed = 0, 0
+    for i in range(size):
+        s = size - ONE - i if backwards else i
+        if order is not None:
+            s = uint64(order[s])
+        if v[s] > -np.inf:
+            valued += 1
+            continue
+        best, alone = -np.inf, -np.inf
+        chosen = uint64(first[s])
+        guess, leaves = False, False
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            total, stay, behind = 0.0, 0.0, 0.0
+            known = False
+            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+                j = uint64(indices[k])
+                if v[j] > -np.inf:
+                    total += data[k] * v[j]
+                    known = True
+                elif j == s:
+                    stay += data[k]
+                else:
+                    behind += data[k]
+            if not known and behind > 0.0:
+                leaves = True
+                continue
+            q = r[l] + gamma * (total + behind * (1.0 + gamma) * min(r[l], 0.0))
+            if stay + behind > 0.0:
+                q /= 1.0 - gamma * (stay + gamma * gamma * behind)
+            if known and q > best:
+                best = q
+                chosen = l
+                guess = behind > 0.0
+            alone = max(alone, q)
+            leaves |= known
+        if not leaves:
+            best = alone
+        if best > -np.inf:
+            v[s] = best
+            rows[s] = chosen
+            valued += 1
+            guessed += guess
+    return valued, guessed
+
+
+@loop
+def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order):
+    """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
+
+    Returns how many sweeps there were, which way the last one went, whether any value is a guess, and whether values are lost:
+    some states had none after a sweep either way, and nobody has put them in `order` yet.
+    """
+    for s in range(uint64(len(v))):
+        v[s] = -np.inf
+    sweeps, valued, guesses, lost = 0, 0, 0, False
+    while True:
+        before = valued
+        valued, guessed = spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order)
+        guesses += guessed
+        sweeps += 1
+        lost = order is None and sweeps == 2 and valued < len(v)
+        if lost or valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
+            break
+        backwards = not backwards
+    for s in range(uint64(len(v))):
+        v[s] = max(v[s], base)
+    return sweeps, backwards, guesses > 0, lost
+
+
+@loop
+def outward(indptr, indices, first, begin, sources, order, place):
+    """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
+
+    `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    """
+    size = uint64(len(place))
+    found = uint64(0)
+    for s in range(size + ONE):
+        begin[s] = 0
+    for s in range(size):
+        sink = True
+        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+            j = uint64(indices[k])
+            if j != s:
+                begin[j + ONE] += ONE
+                sink = False
+        place[s] = size
+        if sink:
+            order[found] = s
+            place[s] = found
+            found += ONE
+    for s in range(size):
+        begin[s + ONE] += begin[s]
+    for s in range(size):
+        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+            j = uint64(indices[k])
+            if j != s:
+                sources[begin[j]] = s
+                begin[j] += ONE
+    # What came to lie at j begins where that of j - 1 ends by now.
+    done = uint64(0)
+    while done < found:
+        j = uint64(order[done])
+        for i in range(uint64(begin[j - ONE]) if j > 0 else uint64(0), uint64(begin[j])):
+            s = uint64(sources[i])
+            if place[s] == size:
+                order[found] = s
+                place[s] = found
+                found += ONE
+        done += ONE
+    for s in range(size):
+        if place[s] == size:
+            order[found] = s
+            place[s] = found
+            found += ONE

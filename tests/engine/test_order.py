@@ -1,0 +1,163 @@
+"""States in the order in which values spread: found where their numbers are in the way, left alone where they are not."""
+
+import itertools
+from collections import deque
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import tightrope as tr
+from tightrope import kernels, problems
+from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
+from tightrope.kernels import team
+
+
+def renumbered(mdp, seed=0):
+    """The same model with its states numbered at random."""
+    old = np.random.default_rng(seed).permutation(mdp.n_states)
+    pairs = np.concatenate([np.arange(mdp.first[s], mdp.first[s + 1]) for s in old])
+    first = np.append(0, np.cumsum(np.diff(mdp.first)[old]))
+    return tr.MDP(sp.csr_array(mdp.P[pairs][:, old]), mdp.r[pairs], mdp.gamma, first), old
+
+
+def grid(slip=0.1, gamma=0.999, side=30):
+    return problems.gridworld(side, side, slip=slip, gamma=gamma)
+
+
+def outward(mdp):
+    work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-6, -1.0))
+    work._put_in_order()
+    return work.order
+
+
+def random_model(seed, S=40, sinks=3, beyond=5):
+    """Single moves and forks to anywhere; the first states are sinks, the last go round in circles."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((2 * S, S))
+    for s, a in itertools.product(range(S), (0, 1)):
+        if s < sinks:
+            to = s
+        elif s < S - beyond:
+            to = rng.integers(0, S - beyond, size=1 + a)
+        else:
+            to = S - beyond + (s + 1 + a) % beyond
+        P[2 * s + a, to] = 1.0
+    P /= P.sum(axis=1, keepdims=True)
+    return tr.MDP(P, rng.normal(size=2 * S), 0.95)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_states_are_ordered_by_their_distance_from_the_sinks(seed):
+    mdp, _ = renumbered(random_model(seed), seed)
+    order, place = (np.asarray(a).astype(int) for a in outward(mdp))
+    np.testing.assert_array_equal(order[place], np.arange(mdp.n_states))
+    # An independent breadth-first search, one state and one set at a time.
+    P = mdp.P.toarray().reshape(mdp.n_states, 2, mdp.n_states).sum(axis=1)
+    leads = [set(np.flatnonzero(row)) for row in P]
+    queue = deque(s for s in range(mdp.n_states) if leads[s] == {s})
+    steps = dict.fromkeys(queue, 0)
+    while queue:
+        j = queue.popleft()
+        for s in range(mdp.n_states):
+            if j in leads[s] and s not in steps:
+                steps[s] = steps[j] + 1
+                queue.append(s)
+    far = [steps.get(s, mdp.n_states) for s in order]
+    assert far == sorted(far)
+    lost = [s for s in range(mdp.n_states) if s not in steps]
+    assert len(lost) >= 5
+    assert order[len(steps) :].tolist() == lost
+
+
+def test_values_spread_in_one_sweep_once_states_are_in_order():
+    mdp, _ = renumbered(grid(slip=0.0))
+    v, rows, (order, _) = np.empty(mdp.n_states), np.empty(mdp.n_states, np.uint32), outward(mdp)
+    n, _, guessed, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, False, order)
+    assert (n, guessed, lost) == (1, False, False)
+    np.testing.assert_allclose(v, tr.solve(mdp, tr.policy_iteration(), tol=1e-12).value, atol=1e-9)
+    # In the order they came in, most have no value after a sweep either way.
+    n, _, _, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, True, None)
+    assert (n, lost) == (2, True)
+    assert np.mean(v == -1.0) > 0.5
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards, blocks):
+    mdp, _ = renumbered(grid(slip=0.2, side=7))
+    S, gamma, P, (order, place) = mdp.n_states, mdp.gamma, mdp.P.toarray(), outward(mdp)
+    v = np.random.default_rng(2).normal(size=S)
+    expected, rows, ends = v.copy(), np.empty(S, dtype=int), np.linspace(0, S, blocks + 1).astype(int)
+    for lo, hi in itertools.pairwise(ends):
+        seen = v.copy()  # the other blocks as they were
+        for s in order[lo:hi][:: -1 if backwards else 1]:
+            begin, end = mdp.first[s], mdp.first[s + 1]
+            l = rows[s] = begin + int((mdp.r[begin:end] + gamma * (P[begin:end] @ seen)).argmax())
+            seen[s] = (mdp.r[l] + gamma * (P[l] @ seen - P[l, s] * seen[s])) / (1.0 - gamma * P[l, s])
+        expected[order[lo:hi]] = seen[order[lo:hi]]
+    found, chosen, others = v.copy(), np.empty(S, np.uint32), None if blocks == 1 else v.copy()
+    up = down = 0.0
+    for lo, hi in itertools.pairwise(ends):
+        chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
+        _, more, less = kernels.gauss_seidel(*mdp.arrays, found, chosen, backwards, order, place, others, *chain, lo, hi)
+        up, down = up + more, down + less
+        # The chain it leaves: swept where the policy's value is known, it changes nothing.
+        moves = P[rows]
+        value = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[rows])
+        outside = None if blocks == 1 else value.copy()
+        change = kernels.split_gauss_seidel(value, False, backwards, None, order, place, outside, *chain, lo, hi)
+        assert change < 1e-9
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+    np.testing.assert_array_equal(chosen, rows)
+    moves = P[rows][np.ix_(order, order)] if blocks == 1 else P[rows][order][:, order]
+    assert up == pytest.approx(np.triu(moves, 1).sum())
+    assert down == pytest.approx(np.tril(moves, -1).sum())
+
+
+@pytest.mark.parametrize(("slip", "most"), [(0.0, 5.0), (0.1, 20.0)])
+@pytest.mark.parametrize("large", [False, True])
+def test_numbers_of_states_make_little_difference(monkeypatch, slip, most, large):
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = grid(slip)
+    shuffled, old = renumbered(mdp)
+    plain, found = tr.solve(mdp, tol=1e-9), tr.solve(shuffled, tol=1e-9)
+    np.testing.assert_allclose(found.value, plain.value[old], atol=2e-9)
+    assert found.backups < (most + 40.0 * large) * mdp.n_pairs
+    assert "distance from the sinks" in found.explain()
+    assert "distance from the sinks" not in plain.explain()
+    assert mdp.facts["order"] is AS_NUMBERED
+    # In the order they came in, the same takes several times as much.
+    shuffled.facts["order"] = AS_NUMBERED
+    monkeypatch.setattr(
+        Workspace, "_put_in_order", lambda work: setattr(work, "order", (np.arange(work.S, dtype=np.uint32),) * 2)
+    )
+    assert tr.solve(shuffled, tol=1e-9).backups > 2 * found.backups
+
+
+def test_what_was_solved_before_makes_no_difference():
+    """Whether states are put in order depends on the transitions alone, so each run has the same bits after any other."""
+    algorithms = (None, tr.kappa_pi(0.9), tr.h_pi(3))
+    alone = [tr.solve(renumbered(grid(side=12))[0], algorithm).value for algorithm in algorithms]
+    for turn in (1, -1):
+        mdp, _ = renumbered(grid(side=12))
+        for algorithm, value in list(zip(algorithms, alone, strict=True))[::turn]:
+            np.testing.assert_array_equal(tr.solve(mdp, algorithm).value, value)
+
+
+def test_an_order_does_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(team, "WORTH_IT", 100)
+    one, three = (tr.solve(renumbered(grid())[0], threads=n) for n in (1, 3))
+    assert "distance from the sinks" in one.explain()
+    np.testing.assert_array_equal(one.value, three.value)
+    assert [row[:-1] for row in one.trace.rows] == [row[:-1] for row in three.trace.rows]
+
+
+def test_states_that_reach_no_sink_are_solved_all_the_same():
+    for seed in range(10):
+        mdp, _ = renumbered(random_model(seed), seed)
+        reference = tr.solve(mdp, tr.policy_iteration(), tol=1e-10)
+        found = tr.solve(mdp, tol=1e-10)
+        assert found.converged
+        np.testing.assert_allclose(found.value, reference.value, atol=1e-8)
