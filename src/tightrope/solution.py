@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Solution", "Status", "Trace"]
 
 
-@dataclass(frozen=True, slots=True)
 class Trace:
     """One row per iteration; `trace["gap"]` is a column, `trace[3]` a row."""
 
-    rows: tuple[Row, ...]
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self.rows = rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -42,7 +44,7 @@ class Trace:
         return extras.pandas().DataFrame(self.rows, columns=Row._fields)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Solution:
     """A policy with its certificate: lower <= v^π and lower <= v* <= upper, and gap >= max(v* - v^π).
 
@@ -59,7 +61,21 @@ class Solution:
     #: The model as it prints.
     model: str
     #: What the solver decided on the way, and why.
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...]
+
+    def __init__(
+        self,
+        policy: Policy,
+        certificate: Certificate,
+        status: Status,
+        trace: Trace,
+        algorithm: str,
+        model: str,
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        known = self.__dict__  # a frozen class sets one attribute at a time, which takes longer than some models
+        known["policy"], known["certificate"], known["status"], known["trace"] = policy, certificate, status, trace
+        known["algorithm"], known["model"], known["choices"] = algorithm, model, choices
 
     @classmethod
     def of(cls, mdp: MDP, algorithm: str, monitor: Monitor, status: Status) -> Solution:

@@ -53,7 +53,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
         expected[s] = (mdp.r[l] + gamma * (P[l] @ expected - stay * expected[s])) / (1.0 - gamma * stay)
     work = Workspace(mdp, v, Aim(1e-6, -1.0))
     chain = work._buffers()
-    change, up, down = kernels.gauss_seidel(*mdp.arrays, work.v, work._rows, backwards, None, None, None, *chain, 0, S)
+    change, up, down = kernels.gauss_seidel(*mdp.arrays, work.v, work.rows, backwards, None, None, None, *chain, 0, S)
     np.testing.assert_allclose(work.v, expected, atol=1e-11)
     np.testing.assert_array_equal(work.rows, rows)
     assert change == pytest.approx(np.abs(expected - v).max())
@@ -194,7 +194,7 @@ def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
     assert blind.low == pytest.approx(seen.low, abs=1e-9 * scale)
     assert blind.high == pytest.approx(seen.high, abs=1e-9 * scale)
     blind.look_at_rewards()  # a second time does nothing
-    assert blind.take_backups() == mdp.n_pairs
+    assert blind.backups == mdp.n_pairs
 
 
 def test_asking_for_values_early_changes_no_bit():

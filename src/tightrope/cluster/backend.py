@@ -89,7 +89,7 @@ class Petsc:
         """P v by PETSc, then the best pair of each state here."""
         u = np.empty_like(v)
         rows = np.empty(len(v), dtype=mdp.first.dtype)
-        low, high = kernels.shares.best(mdp.P.into(v), mdp.r, unsigned(mdp.first), mdp.gamma, v, u, unsigned(rows))
+        low, high = kernels.shares.best(mdp.P.into(v), mdp.r, unsigned(mdp.first), mdp.gamma, v, u, rows)
         return Sweep(u, rows, *ranks.extremes(self.comm, low, high))
 
     def certify(self, mdp: Share, sweep: Sweep) -> Certificate:

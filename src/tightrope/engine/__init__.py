@@ -5,6 +5,7 @@ from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.chain import chain_flow, chain_value, sweep_chain
 from tightrope.engine.monitor import Limits, Monitor, Row, Status
 from tightrope.engine.optimal import Optimum, optimal
+from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweep, Sweeper
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Limits",
     "Monitor",
     "Optimum",
+    "Room",
     "Row",
     "Status",
     "Sweep",

@@ -176,13 +176,13 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     S = mdp.n_states
     if band is not None:
         v = np.empty(S)
-        eliminate(mdp, unsigned(rows), band, monitor.room.band(mdp, band), v, monitor.threads)
+        eliminate(mdp, rows, band, monitor.room.band(mdp, band), v, monitor.threads)
         monitor.backups += S
         return v
     to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)
-        drift = kernels.extract_split(*mdp.arrays[:4], unsigned(rows), mdp.gamma, *to)
+        drift = kernels.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *to)
         backwards, turn = kernels.rounds.direction(*drift, False)
         # A move against the drift ends near where it began: that this state's value changes as its own will is a good guess.
         beyond = 0.0 if turn else BEYOND * min(drift) / sum(drift)
@@ -196,7 +196,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v
         guess = v
-    kernels.extract(*mdp.arrays[:4], unsigned(rows), *to, 0, len(rows))
+    kernels.extract(*mdp.arrays[:4], rows, *to, 0, len(rows))
     n, index = int(to[0][S]), mdp.P.indices.dtype
     P = sp.csr_array((to[2][:n], to[1][:n].view(index), to[0][: S + 1].view(index)), shape=(S, S))
     return chain_value(P, to[3], mdp.gamma, guess, goal, monitor)

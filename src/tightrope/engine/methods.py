@@ -7,9 +7,8 @@ it returns can tell, if the round was not enough, what that cost and what finish
 from __future__ import annotations
 
 import math
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
@@ -73,7 +72,7 @@ def sweep(work: Workspace) -> Callable[[], Report]:
     def report() -> Report:
         digits = -math.log(max(work.goal / work.gap, EPS))
         improvements = SETTLING + digits / math.log(10.0)
-        sweeps = digits / -math.log(work.mixing) if 0.0 < work.mixing < 1.0 else np.inf
+        sweeps = digits / -math.log(work.mixing) if 0.0 < work.mixing < 1.0 else inf
         cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
         return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
 
@@ -97,7 +96,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
         cost = 1.7 * work.nnz * bellman + work.chain_nnz * (3.0 * (bellman - 1) + 1.5 * chain)
         if change <= goal:
             return Report(cost, work.nnz)
-        cycles = math.log(goal / change) / math.log(rate) if goal > 0.0 and 0.0 < rate < 1.0 else np.inf
+        cycles = math.log(goal / change) / math.log(rate) if goal > 0.0 and 0.0 < rate < 1.0 else inf
         return Report(cost, cycles * cost / bellman)
 
     return report
@@ -107,7 +106,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
     rounds = kernels.rounds
     swept, patience, sweeps = 0, rounds.FIRST, 0
-    change, chain_change, rate = np.inf, np.inf, 1.0
+    change, chain_change, rate = inf, inf, 1.0
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
     near = not guessed
@@ -122,7 +121,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
         cycles += 1
         least, largest = kernels.extent(work.v)
         goal = 0.9 * work.aim.gap(max(-least, largest)) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
-        if before < np.inf:
+        if before < inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
         over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)

@@ -74,9 +74,11 @@ class Limits:
         max_iterations: int | None = None,
         max_seconds: float | None = None,
     ) -> None:
-        for name, x in (("tol", tol), ("atol", atol), ("max_seconds", max_seconds)):
-            if x is not None and not 0.0 <= validate.real(x, name) < inf:
-                raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
+        _check(tol, "tol")
+        if atol is not None:
+            _check(atol, "atol")
+        if max_seconds is not None:
+            _check(max_seconds, "max_seconds")
         if max_iterations is not None:
             validate.positive_integer(max_iterations, "max_iterations")
         self.tol, self.atol, self.max_iterations, self.max_seconds = tol, atol, max_iterations, max_seconds
@@ -84,6 +86,11 @@ class Limits:
     def goal(self, certificate: Certificate) -> float:
         """The absolute gap that ends the run."""
         return self.tol * certificate.scale if self.atol is None else self.atol
+
+
+def _check(x: float, name: str) -> None:
+    if not 0.0 <= validate.real(x, name) < inf:
+        raise InvalidArgument(f"{name} must be a finite number >= 0; found {x!r}")
 
 
 class Monitor:
@@ -134,17 +141,17 @@ class Monitor:
 
     def record(self, certificate: Certificate, rows: IntArray, residual: float, *, lasting: bool = False) -> Status | None:
         """Take note of one iteration; a status when the run is over. Arrays that are not `lasting` are copied to survive."""
-        now = time.perf_counter()
+        now, limits, gap = time.perf_counter(), self.limits, certificate.gap
         changes = len(rows) if self._last is None else int(np.count_nonzero(self._last != rows))
         backups, seconds, late = self.backups, now - self._begin, now >= self.deadline
         if self.backend is not None:
             changes, backups, seconds, late = self.backend.together(Tally(changes, backups, seconds, late))
-        n, gap = len(self.rows) + self.ahead, certificate.gap
+        n = len(self.rows) + self.ahead
         row = Row(n, residual, gap, certificate.relative_gap, changes, backups, seconds)
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
-        if gap <= self.limits.goal(certificate) < inf:
+        if gap <= limits.goal(certificate) < inf:
             self.best = (rows, certificate)
             return Status.CONVERGED
         better = self.best is None or gap < self.best[1].gap
@@ -154,7 +161,7 @@ class Monitor:
         self._last = rows if lasting else rows.copy()
         if better:
             self.best = (self._last, certificate if lasting else certificate.copy())
-        if self.limits.max_iterations is not None and n >= self.limits.max_iterations:
+        if limits.max_iterations is not None and n >= limits.max_iterations:
             return Status.MAX_ITERATIONS
         if late:
             return Status.MAX_SECONDS

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.choice import IN_ORDER, NAMES, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
+from tightrope.engine.workspace import Aim, Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def optimal(
     choice = Choice(work)
     status: Status | None = None
     done: tuple[Method, Callable[[], Report]] | None = None
-    before = np.inf
+    before, earlier = inf, watch.backups
     try:
         if v0 is None or look is not None:  # there is nothing to see yet, or nothing that has not been seen
             watch.ahead = 1
@@ -68,7 +67,7 @@ def optimal(
         while True:
             if not work.looked:
                 work.look()
-            watch.backups += work.take_backups()
+            watch.backups = earlier + work.backups
             found = certify(mdp, work.u, work.low, work.high, work.extent)
             status = watch.record(found, work.rows, work.largest)
             if status is not None:
@@ -84,7 +83,7 @@ def optimal(
     except KeyboardInterrupt:
         if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
             work.look()
-            watch.backups += work.take_backups()
+            watch.backups = earlier + work.backups
             watch.record(certify(mdp, work.u, work.low, work.high), work.rows, work.largest)
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
@@ -96,6 +95,6 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     method = choice.next()
     watch.note(NAMES[method])
     tell = method(choice.work)
-    if choice.work.order is not AS_NUMBERED:
+    if choice.work.order[0] is not None:
         watch.note(IN_ORDER)
     return method, tell

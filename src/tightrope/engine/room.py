@@ -1,4 +1,4 @@
-"""Arrays that the steps of one run share: memory is asked for once, and stays warm."""
+"""Arrays that the steps of one run share, and the runs on one small model: memory is asked for once, and stays warm."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
 BLOCKS = 8
+#: Transitions of a model below which its room is kept for the next run.
+KEPT = 500_000
 
 
 class Room:
@@ -23,9 +25,23 @@ class Room:
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
 
+    @classmethod
+    def of(cls, mdp: MDP) -> Room:
+        """The room that the last run on this model has kept, unless another run has it."""
+        return mdp.facts.pop("room", None) or cls()
+
+    def keep(self, mdp: MDP) -> None:
+        """A run is over: leave the room to the next, if it is small."""
+        if mdp.n_transitions < KEPT:
+            mdp.facts["room"] = self
+
+    def __reduce__(self) -> tuple[type[Room], tuple[()]]:
+        return Room, ()  # what is in it means nothing to another process
+
     def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
         """indptr, with a number to spare for every block, indices, data and r; large enough for every deterministic policy."""
-        self._make_for(mdp)
+        if self._P is not mdp.P:
+            self._clear(mdp)
         if self._chain is None:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
             self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
@@ -33,19 +49,20 @@ class Room:
 
     def band(self, mdp: MDP, band: Band) -> tuple[FloatArray, FloatArray]:
         """What elimination in the band of the model works in."""
-        self._make_for(mdp)
+        if self._P is not mdp.P:
+            self._clear(mdp)
         if self._band is None:
             self._band = band.room(mdp.n_states)
         return self._band
 
     def rewards(self, mdp: MDP) -> FloatArray:
         """One number for every pair."""
-        self._make_for(mdp)
+        if self._P is not mdp.P:
+            self._clear(mdp)
         if self._rewards is None:
             self._rewards = np.empty(mdp.n_pairs)
         return self._rewards
 
-    def _make_for(self, mdp: MDP) -> None:
-        """Begin anew unless the model shares its transitions with the last one: a monitor may be handed on to another model."""
-        if self._P is not mdp.P:
-            self._P, self._chain, self._band, self._rewards = mdp.P, None, None, None
+    def _clear(self, mdp: MDP) -> None:
+        """Begin anew for a model that does not share its transitions with the last one."""
+        self._P, self._chain, self._band, self._rewards = mdp.P, None, None, None

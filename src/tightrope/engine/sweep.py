@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tightrope import kernels
-from tightrope.kernels import team, unsigned
+from tightrope.kernels import team
 
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
@@ -58,7 +58,7 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, unsigned(rows), self._scattered, None, None, None, None)
+        arguments = (*self.model, v, u, rows, self._scattered, None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from tightrope import kernels
 from tightrope.engine.direct import eliminate, factor_cost, model_band
 from tightrope.engine.room import BLOCKS, Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
-from tightrope.kernels import team, unsigned
+from tightrope.kernels import team
 
 if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
@@ -50,9 +51,9 @@ class Workspace:
     #: The smallest and the largest entry of u, where a round has left them.
     extent: tuple[float, float] | None = None
     #: The gap to reach and the gap there is, as last certified.
-    goal, gap = 0.0, np.inf
+    goal, gap = 0.0, inf
     #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
-    deadline = np.inf
+    deadline = inf
     #: How often a round may improve the policy.
     improvements = 1
     #: By how much a sweep of the chain shrinks the span, as last seen.
@@ -63,10 +64,10 @@ class Workspace:
     chaining = chained = False
     #: By how much chains are to shrink their span.
     share = 1.0
-    #: Rows multiplied since this was last asked.
+    #: Rows multiplied so far.
     backups = 0
-    #: Which way Gauss-Seidel sweeps next, and in which order the chain that it left behind is kept.
-    backwards = reverse = True
+    #: Which way Gauss-Seidel swept when it left its chain behind.
+    reverse = True
     #: How many chains were factorised.
     factorised = 0
     _factor_cost: float | None = None
@@ -78,22 +79,21 @@ class Workspace:
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         self.S, self._L, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut = outline(mdp)
-        self._threads = team.team_size(threads, self.nnz)
+        self._threads = team.team_size(threads, self.nnz) if self.cut else 1
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: Which states Gauss-Seidel sweeps first, and the place of each state in that; None where their numbers will do.
         self.order = mdp.facts.get("order", AS_NUMBERED)
-        if self.order is not AS_NUMBERED:
-            self.backwards = False
+        #: Which way Gauss-Seidel sweeps next.
+        self.backwards = self.order[0] is None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
-        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -np.inf
+        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -inf
         self.v, self.u = np.empty(self.S), np.empty(self.S)
         if v0 is None:
             self.v.fill(self.base)
         else:
             self.v[:] = v0
         self.rows = np.empty(self.S, mdp.first.dtype)
-        self._rows = unsigned(self.rows)
 
     @property
     def span(self) -> float:
@@ -118,7 +118,7 @@ class Workspace:
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
         if self.chaining:
-            arguments = (*self._model, self.v, self.u, self._rows, scattered(self._mdp))
+            arguments = (*self._model, self.v, self.u, self.rows, scattered(self._mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
@@ -129,7 +129,7 @@ class Workspace:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
         if self.looked:
             return
-        self.low, self.high = kernels.rounds.look_at_rewards(*self._model[3:], self.base, self.u, self._rows)
+        self.low, self.high = kernels.rounds.look_at_rewards(*self._model[3:], self.base, self.u, self.rows)
         self.backups += self._L
         self.looked = True
         self._foresee((self.low + self.base, self.high + self.base))
@@ -139,7 +139,7 @@ class Workspace:
         reach = self.gamma / (1.0 - self.gamma)
         centre = 0.5 * reach * (self.low + self.high)
         least, most = extent
-        self.goal, self.gap = self.aim.gap(max(abs(least + centre), abs(most + centre))), reach * self.span or np.inf
+        self.goal, self.gap = self.aim.gap(max(abs(least + centre), abs(most + centre))), reach * self.span or inf
 
     def take_look(self, look: Sweep) -> None:
         """A look at v that somebody else has had; its u is used up."""
@@ -162,22 +162,22 @@ class Workspace:
 
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
-        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), *self.aim)
-        base = -np.inf if self.spread or not self.has_sinks else self.base
+        arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), *self.aim)
+        base = -inf if self.spread or not self.has_sinks else self.base
         found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most, *self.order)
-        self.backups += found[0] * self._L + found[1] * self.S
-        lost, self.backwards, self.looked, self.low, self.high = found[5:10]
+        bellman, chain, change, goal, rate, lost, self.backwards, self.looked, self.low, self.high, least, most_ = found
+        self.backups += bellman * self._L + chain * self.S
         if lost:
             self._put_in_order()
             return self.gauss_seidel_round(budget, most)
-        if base > -np.inf:
+        if base > -inf:
             self._mdp.facts["order"] = self.order
-        self.extent = found[10:]
-        return found[:5]
+        self.extent = least, most_
+        return bellman, chain, change, goal, rate
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
-        arguments = (*self._model, self.v, self.u, self._rows, *self._buffers(), self.low, self.high, *self.aim)
+        arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), self.low, self.high, *self.aim)
         found = kernels.rounds.sweep_round(*arguments, self._unseen(), share, trial, patience, most)
         n, swept, self.mixing, self.low, self.high = found[:5]
         self.looked, self.extent = True, found[5:]
@@ -187,7 +187,7 @@ class Workspace:
     def factor_round(self, ahead: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        arguments = (*self._model, self.v, self.u, self._rows, self.low, self.high, *self.aim)
+        arguments = (*self._model, self.v, self.u, self.rows, self.low, self.high, *self.aim)
         room = self._room.band(self._mdp, self.band)
         found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most)
         n, self.low, self.high = found[:3]
@@ -198,19 +198,19 @@ class Workspace:
     def _unseen(self) -> float:
         """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
         if self.looked:
-            return -np.inf
+            return -inf
         self.backups += self._L
         return self.base
 
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        eliminate(self._mdp, self._rows, self.band, self._room.band(self._mdp, self.band), self.v, self._threads)
+        eliminate(self._mdp, self.rows, self.band, self._room.band(self._mdp, self.band), self.v, self._threads)
         self.backups += self.S
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self._model, self.v, self._rows, self.base, self.backwards, self.order[0])
+        arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0])
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self._L
         if lost:
@@ -222,7 +222,7 @@ class Workspace:
     def arrange(self) -> None:
         """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
         if self.has_sinks and "order" not in self._mdp.facts:
-            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self._rows, 0.0, True, None)
+            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None)
             self.backups += n * self._L
             self._mdp.facts["order"] = self.order
             if lost:
@@ -239,7 +239,7 @@ class Workspace:
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self._L
-        found = self._in_place(kernels.gauss_seidel, (*self._model, self.v, self._rows, self.backwards))
+        found = self._in_place(kernels.gauss_seidel, (*self._model, self.v, self.rows, self.backwards))
         changes, up, down = zip(*found, strict=True)
         self.reverse = self.backwards
         self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
@@ -248,7 +248,7 @@ class Workspace:
     def take_chain(self) -> None:
         """Copy the greedy policy's rows together, unless the look has; looks do so from now on."""
         if not self.chained:
-            team.each(kernels.extract, (*self._model[:4], self._rows), self._pieces(), self._threads)
+            team.each(kernels.extract, (*self._model[:4], self.rows), self._pieces(), self._threads)
         self.chaining = self.chained = True
 
     def policy_sweeps(self, most: int, target: float) -> int:
@@ -265,7 +265,7 @@ class Workspace:
 
     def split_sweeps(self, most: int, target: float, turn: bool) -> tuple[int, float]:
         """Gauss-Seidel sweeps of v along the chain that the last Bellman sweep left; returns how many and the last change."""
-        n, change = 0, np.inf
+        n, change = 0, inf
         while n < most and change > target:
             change = max(self._in_place(kernels.split_gauss_seidel, (self.v, self.backwards, self.reverse, None)))
             self.backwards ^= turn
@@ -282,7 +282,7 @@ class Workspace:
     def _remember(self) -> None:
         """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
         far, seams = reach(self._mdp), [block[-2] for block in self._pieces()[1:]]
-        if self.order is not AS_NUMBERED or 2 * far * len(seams) >= self.S:
+        if self.order[0] is not None or 2 * far * len(seams) >= self.S:
             self.u[:] = self.v
             return
         for seam in seams:
@@ -297,7 +297,7 @@ class Workspace:
 
     def _places(self) -> list[tuple[Any, ...]]:
         """The same of places in the order that Gauss-Seidel sweeps states in."""
-        if self.order is AS_NUMBERED:
+        if self.order[0] is None:
             return self._pieces()
         if self._blocks_in_order is None:
             self._blocks_in_order = self._cut(self.order[0])
@@ -319,15 +319,10 @@ class Workspace:
             self._factor_cost = factor_cost(self.chain()[0])
         return self._factor_cost
 
-    def take_backups(self) -> int:
-        """What `backups` counts."""
-        n, self.backups = self.backups, 0
-        return n
-
     def chain(self) -> tuple[sp.csr_array, FloatArray]:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._buffers()
-        kernels.extract(*self._model[:4], self._rows, indptr, indices, data, r, 0, self.S)
+        kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
         self.chained = not self.cut
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.model.validate import FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Policy:
     """A stationary policy π over the feasible pairs of a model.
 
@@ -29,6 +29,10 @@ class Policy:
     pairs: Pairs
     rows: IntArray | None
     mass: FloatArray | None
+
+    def __init__(self, pairs: Pairs, rows: IntArray | None, mass: FloatArray | None) -> None:
+        known = self.__dict__  # a frozen class sets one attribute at a time, which takes longer
+        known["pairs"], known["rows"], known["mass"] = pairs, rows, mass
 
     @classmethod
     def of_rows(cls, pairs: Pairs, rows: IntArray) -> Policy:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Limits, Monitor, Status, machine
+from tightrope.engine import Limits, Monitor, Room, Status, machine
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.solution import Solution
@@ -58,18 +58,22 @@ def solve(
         )
     limits = Limits(tol, atol, max_iterations, max_seconds)
     team = None if threads is None else validate.positive_integer(threads, "threads")
-    monitor = Monitor(limits, on_iteration, team, backend=backend)
+    monitor = Monitor(limits, on_iteration, team, backend=backend, room=Room.of(mdp) if backend is None else None)
     name = "Engine()" if algorithm is None else repr(algorithm)
     if backend is not None:
         mdp, v0, pi0 = backend.place(mdp, v0, pi0, name, monitor)
     if pi0 is not None:
         pi0.check(mdp)
     if algorithm is not None:
-        return Solution.of(mdp, name, monitor, iterate(mdp, algorithm, monitor, v0, pi0))
-    start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
-    if start is None and pi0 is not None:
-        start = machine(monitor).chain_value(*pi0.induced(mdp), mdp.gamma, None, 0.0, monitor)
-    return Solution.of(mdp, name, monitor, machine(monitor).optimal(mdp, monitor, start).status)
+        status = iterate(mdp, algorithm, monitor, v0, pi0)
+    else:
+        start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
+        if start is None and pi0 is not None:
+            start = machine(monitor).chain_value(*pi0.induced(mdp), mdp.gamma, None, 0.0, monitor)
+        status = machine(monitor).optimal(mdp, monitor, start).status
+    if backend is None:
+        monitor.room.keep(mdp)
+    return Solution.of(mdp, name, monitor, status)
 
 
 def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = None, pi0: Policy | None = None) -> Status:
