@@ -17,16 +17,16 @@ import numpy as np
 import scipy.sparse as sp
 
 import tightrope as tr
-from tightrope.engine.direct import model_band
 from tightrope.engine.sweep import reach
-from tightrope.engine.workspace import cuts
+from tightrope.engine.workspace import Aim, Workspace, cuts
 
 
 class Ours:
     """`tightrope.solve(mdp)` as it comes: certified, no tuning.
 
-    What a model finds out about itself at its first solve and keeps (row widths, sinks, its band, how far its successors lie,
-    where it is cut for threads, the range of rewards, how it prints) counts as conversion, like the structures that peers build.
+    What a model finds out about itself at its first solve and keeps (row widths, sinks, its band, in which order values spread,
+    how far its successors lie, where it is cut for threads, the range of rewards, what rounding does, how it prints) counts as
+    conversion, like the structures that peers build.
     """
 
     name = "tightrope"
@@ -39,9 +39,10 @@ class Ours:
     def convert(self, mdp):
         """From SciPy arrays through the public door, validation included."""
         ours = tr.MDP(mdp.P, mdp.r, mdp.gamma, mdp.first)
-        for fact in (ours.width, ours.chain_room, ours.has_sinks, ours.reward_range, ours.arrays):
+        for fact in (ours.chain_room, ours.rounding, ours.arrays):
             del fact
-        for find in (model_band, reach, cuts, repr):
+        Workspace(ours, np.zeros(ours.n_states), Aim(1e-6, -1.0)).arrange()
+        for find in (reach, cuts, repr):
             find(ours)
         return ours
 

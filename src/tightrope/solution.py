@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Solution", "Status", "Trace"]
 
 
+@dataclass(slots=True)
 class Trace:
     """One row per iteration; `trace["gap"]` is a column, `trace[3]` a row."""
 
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: tuple[Row, ...]) -> None:
-        self.rows = rows
+    rows: tuple[Row, ...]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -83,7 +81,9 @@ class Solution:
         assert monitor.best is not None  # noqa: S101  (a run ends after its first record)
         rows, certificate = monitor.best
         trace = Trace(tuple(monitor.rows))
-        return cls(Policy.of_rows(mdp.pairs, rows), certificate, status, trace, algorithm, repr(mdp), tuple(monitor.choices))
+        return cls(
+            Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(monitor.choices)
+        )
 
     @property
     def converged(self) -> bool:

@@ -13,6 +13,7 @@ from tightrope.cluster.matrix import Rows
 from tightrope.model import validate
 from tightrope.model.function import Function
 from tightrope.model.pairs import Pairs
+from tightrope.model.rounding import Rounding
 from tightrope.model.validate import frozen
 
 if TYPE_CHECKING:
@@ -120,6 +121,11 @@ class Share:
         """max |r|."""
         low, high = self.reward_range
         return max(abs(low), abs(high))
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """What rounding does to backups of the whole model."""
+        return Rounding.of(self.reward_size, self.gamma, self.slack, self.width)
 
     def reshaped(self, r: FloatArray, gamma: float, reward_range: tuple[float, float] | None = None) -> Share:
         """The same transitions with other rewards and discount; P is shared. `reward_range` bounds the rewards of all ranks."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tightrope import kernels
-from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
@@ -75,29 +73,8 @@ class Certificate(NamedTuple):
         return self.base + 0.5 * (self.low + self.high)
 
 
-class Rounding(NamedTuple):
-    """What rounding does to the backups of one model."""
-
-    #: The error of a backup as a share of the size of the values it takes.
-    of_values: float
-    #: γ times the largest |row sum - 1|.
-    leak: float
-    #: γσ/(1-γσ) with the row sum σ that makes it largest, and with the one that makes it smallest.
-    grown: float
-    shrunk: float
-
-
-@lru_cache(maxsize=64)
-def _rounding(gamma: float, slack: float, width: int) -> Rounding:
-    """For rows of at most `width` numbers that sum to one up to `slack`."""
-    leak, room = gamma * (slack + (width + 1) * EPS), 1.0 - gamma
-    grown = (gamma + leak) / (room - leak) if room > leak else np.inf
-    return Rounding(1.1 * EPS * (width + 3) * gamma, leak, grown, (gamma - leak) / (room + leak))
-
-
 def certify(mdp: MDP, u: FloatArray, m: float, M: float, extent: tuple[float, float] | None = None) -> Certificate:
     """The certificate of u = Tv with m <= Tv - v <= M, as computed in floating point; `extent` is that of u, where known."""
     within = extent or kernels.extent(u)
-    rounding = _rounding(mdp.gamma, mdp.slack, mdp.width)
-    low, high, scale, floor = kernels.bounds.bounds(*within, m, M, mdp.reward_size, *rounding)
+    low, high, scale, floor = kernels.bounds.bounds(*within, m, M, *mdp.rounding)
     return Certificate(u, low, high, scale, floor, within)

@@ -44,45 +44,53 @@ NAMES: dict[Method, str] = {
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
 
 
+class Tried:
+    """What is known about a method that has been tried on this model; costs are in multiplications."""
+
+    rounds = 0
+    spent = 0.0
+    #: The predicted cost of finishing with it.
+    remaining = 0.0
+
+
 class Choice:
     """What is known about the methods on this model."""
 
     def __init__(self, work: Workspace) -> None:
         self.work = work
-        #: Predicted cost of finishing with each method tried so far, in multiplications.
-        self.remaining: dict[Method, float] = {}
-        self.rounds: dict[Method, int] = {}
-        self.spent: dict[Method, float] = {}
+        self.tried: dict[Method, Tried] = {}
 
     def next(self) -> Method:
         """The method to use now."""
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
-        if not self.remaining:
+        if not self.tried:
             return gauss_seidel if self.work.has_sinks else sweep
-        options = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz} | self.remaining
+        options: dict[Method, float] = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz}
+        options |= {method: tried.remaining for method, tried in self.tried.items()}
         if factorise not in options and IMPROVEMENTS * (self.work.nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
             options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
     def learn(self, method: Method, tell: Callable[[], Report], gained: float) -> None:
         """Take note of a round: what it can tell, and that it multiplied the gap by `gained` (0: there was none before)."""
-        report = tell()
-        self.rounds[method] = self.rounds.get(method, 0) + 1
-        self.spent[method] = self.spent.get(method, 0.0) + report.cost + self.work.nnz
-        for other in self.remaining:
-            self.remaining[other] *= FORGIVENESS
+        report, nnz = tell(), self.work.nnz
+        for other in self.tried.values():
+            other.remaining *= FORGIVENESS
+        now = self.tried.setdefault(method, Tried())
+        now.rounds += 1
+        now.spent += report.cost + nnz
         by_gap = np.inf
         if 0.0 < gained < 1.0:
             need = max(self.work.goal / self.work.gap, EPS)
-            by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + self.work.nnz)
+            by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
         if method is sweep and gained < 0.9:
-            self.remaining[method] = report.remaining
+            now.remaining = report.remaining
         elif method is gauss_seidel and gained < 0.9:
-            self.remaining[method] = min(report.remaining, by_gap)
-        elif method is factorise and self.rounds[method] < 2 * IMPROVEMENTS:
-            self.remaining[method] = report.remaining
+            now.remaining = min(report.remaining, by_gap)
+        elif method is factorise and now.rounds < 2 * IMPROVEMENTS:
+            now.remaining = report.remaining
         else:
-            self.remaining[method] = max(DOUBT * self.spent[method], 2.0 * HOPE * self.work.nnz)
-        if method is not factorise and self.rounds[method] >= TRUST:
-            self.remaining[method] = max(self.remaining[method], self.spent[method])
+            now.remaining = max(DOUBT * now.spent, 2.0 * HOPE * nnz)
+        if method is not factorise and now.rounds >= TRUST:
+            now.remaining = max(now.remaining, now.spent)

@@ -111,20 +111,20 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
     near = not guessed
     while True:
-        before, turn, done = change, False, False
+        before, turn = change, False
         if near:
             work.look()
             change = work.largest
-            done = work.span <= rounds.span_goal(work.u, work.low, work.high, work.gamma, *work.aim)
         else:
             change, turn = work.bellman_gauss_seidel()
         cycles += 1
-        least, largest = kernels.extent(work.v)
+        least, largest = kernels.extent(work.u if near else work.v)
         goal = 0.9 * work.aim.gap(max(-least, largest)) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
         if before < inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
         over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)
+        done = near and work.span <= rounds.span_goal(least, largest, work.low, work.high, work.gamma, *work.aim)
         if done or change <= goal or over:
             return cycles, swept, change, goal, rate
         if near:

@@ -74,7 +74,8 @@ class Limits:
         max_iterations: int | None = None,
         max_seconds: float | None = None,
     ) -> None:
-        _check(tol, "tol")
+        if type(tol) is not float or not 0.0 <= tol < inf:
+            _check(tol, "tol")
         if atol is not None:
             _check(atol, "atol")
         if max_seconds is not None:

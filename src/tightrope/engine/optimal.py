@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.choice import IN_ORDER, NAMES, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
@@ -15,6 +14,7 @@ from tightrope.model.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tightrope.engine.certificate import Certificate
     from tightrope.engine.choice import Method
     from tightrope.engine.methods import Report
     from tightrope.engine.sweep import Sweep
@@ -68,7 +68,7 @@ def optimal(
             if not work.looked:
                 work.look()
             watch.backups = earlier + work.backups
-            found = certify(mdp, work.u, work.low, work.high, work.extent)
+            found = work.certificate()
             status = watch.record(found, work.rows, work.largest)
             if status is not None:
                 break
@@ -84,7 +84,7 @@ def optimal(
         if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
             work.look()
             watch.backups = earlier + work.backups
-            watch.record(certify(mdp, work.u, work.low, work.high), work.rows, work.largest)
+            watch.record(work.certificate(), work.rows, work.largest)
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)

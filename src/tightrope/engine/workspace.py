@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
+from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost, model_band
 from tightrope.engine.room import BLOCKS, Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
-    from tightrope.engine.certificate import Certificate
     from tightrope.engine.direct import Band
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
@@ -48,8 +48,8 @@ class Workspace:
     low = high = 0.0
     #: Whether u = T v, with its greedy pairs and the range of its change, is known.
     looked = False
-    #: The smallest and the largest entry of u, where a round has left them.
-    extent: tuple[float, float] | None = None
+    #: What a round has seen in the end, where that was the last look.
+    _seen: tuple[float, ...] | None = None
     #: The gap to reach and the gap there is, as last certified.
     goal, gap = 0.0, inf
     #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
@@ -123,7 +123,14 @@ class Workspace:
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self._L
-        self.looked, self.extent, self.chained = True, None, self.chaining
+        self.looked, self._seen, self.chained = True, None, self.chaining
+
+    def certificate(self) -> Certificate:
+        """What the last look proves."""
+        if self._seen is None:
+            return certify(self._mdp, self.u, self.low, self.high)
+        _, _, least, most, low, high, scale, floor = self._seen
+        return Certificate(self.u, low, high, scale, floor, (least, most))
 
     def look_at_rewards(self) -> None:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
@@ -162,25 +169,26 @@ class Workspace:
 
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
-        arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), *self.aim)
         base = -inf if self.spread or not self.has_sinks else self.base
-        found = kernels.rounds.gauss_seidel_round(*arguments, base, self.backwards, budget, most, *self.order)
-        bellman, chain, change, goal, rate, lost, self.backwards, self.looked, self.low, self.high, least, most_ = found
+        bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
+            *self._model, self.v, self.u, self.rows, *self._buffers(),
+            *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
+        )  # fmt: skip
+        self._seen, self.low, self.high = seen, seen[0], seen[1]
         self.backups += bellman * self._L + chain * self.S
         if lost:
             self._put_in_order()
             return self.gauss_seidel_round(budget, most)
         if base > -inf:
             self._mdp.facts["order"] = self.order
-        self.extent = least, most_
         return bellman, chain, change, goal, rate
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
         arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), self.low, self.high, *self.aim)
-        found = kernels.rounds.sweep_round(*arguments, self._unseen(), share, trial, patience, most)
-        n, swept, self.mixing, self.low, self.high = found[:5]
-        self.looked, self.extent = True, found[5:]
+        found = kernels.rounds.sweep_round(*arguments, self._unseen(), share, trial, patience, most, *self._mdp.rounding)
+        n, swept, self.mixing, seen = found
+        self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
         self.backups += n * self._L + swept * self.S
         return n, swept
 
@@ -189,9 +197,9 @@ class Workspace:
         assert self.band is not None  # noqa: S101  (the method asks before)
         arguments = (*self._model, self.v, self.u, self.rows, self.low, self.high, *self.aim)
         room = self._room.band(self._mdp, self.band)
-        found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most)
-        n, self.low, self.high = found[:3]
-        self.looked, self.extent = True, found[3:]
+        found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most, *self._mdp.rounding)
+        n, seen = found
+        self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
         self.backups += n * ((1 + ahead) * self._L + self.S)
         self.factorised += n
 

@@ -26,7 +26,7 @@ def tail(x, grown, shrunk):
 def bounds(least, most, low, high, reward_size, of_values, leak, grown, shrunk):
     """How far v* may lie below and above u = T v, the value scale, and the part of their distance that is due to rounding.
 
-    From the extent of u and that of the change u - v; the last four are the `Rounding` of the model.
+    From the extent of u and that of the change u - v; the rest is the `Rounding` of the model.
     """
     size = max(-least, most)
     v_size = size + max(-low, high)

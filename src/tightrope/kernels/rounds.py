@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from tightrope.kernels import band
+from tightrope.kernels.bounds import bounds
 from tightrope.kernels.serial import (
     backup,
     best_pairs,
@@ -32,6 +33,8 @@ DEPTH = 0.1
 SETTLED = 1.2
 #: By how much one cycle can be hoped to shrink the change, for a look to be worth while.
 NEAR = 0.1
+#: What is seen without a look.
+NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -58,13 +61,19 @@ def direction(up, down, backwards):
 
 
 @loop
-def span_goal(u, low, high, gamma, tol, atol, floor):
-    """The span of T v - v at which the bounds around u = T v are close enough, low <= u - v <= high being its range."""
-    least, largest = extent(u)
+def span_goal(least, largest, low, high, gamma, tol, atol, floor):
+    """The span of T v - v, which is from low to high, at which bounds around least <= T v <= largest are close enough."""
     reach = gamma / (1.0 - gamma)
     centre = 0.5 * reach * (low + high)
     scale = max(abs(least + centre), abs(largest + centre))
     return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
+
+
+@loop
+def seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk):
+    """All about a look, least <= T v <= largest and low <= T v - v <= high: these four, and the numbers of its certificate."""
+    below, above, scale, floor = bounds(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
+    return low, high, least, largest, below, above, scale, floor
 
 
 @loop
@@ -81,12 +90,13 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     tol, atol, floor, base, backwards, budget, most, order, place,
+    reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
     A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
     last change, the one that was aimed at, the factor of the last cycle, whether values were lost on the way, in which case that
-    was all, which way to go next, whether u = T v was looked at in the end, and if so its smallest and largest change and value.
+    was all, which way to go next, whether u = T v was looked at in the end, and what was `seen` if so.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -98,7 +108,7 @@ def gauss_seidel_round(
             indptr, indices, data, r, first, gamma, v, rows, base, backwards, order
         )  # fmt: skip
         if lost:
-            return cycles, 0, change, 0.0, rate, True, backwards, False, -np.inf, np.inf, -np.inf, np.inf
+            return cycles, 0, change, 0.0, rate, True, backwards, False, NOTHING
         near = not guessed
     while True:
         before, low, high = change, -np.inf, np.inf
@@ -112,18 +122,17 @@ def gauss_seidel_round(
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
         cycles += 1
-        least, largest = extent(v)
+        least, largest = extent(u) if near else extent(v)
         size = max(-least, largest)
         # After a sweep that changed nothing by more than this the residual is at most gamma times as large.
         goal = 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)
         if before < np.inf:
             rate = change / before
             patience = chain_patience(patience, sweeps, chain_change, change)
-        done = change <= goal or (near and high - low <= span_goal(u, low, high, gamma, tol, atol, floor))
+        done = change <= goal or (near and high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
-            if near:
-                least, largest = extent(u)
-            return cycles, swept, change, goal, rate, False, backwards, near, low, high, least, largest
+            found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk) if near else NOTHING
+            return cycles, swept, change, goal, rate, False, backwards, near, found
         if near:
             copy(u, v)
             near = False
@@ -154,23 +163,24 @@ def deeper(share, least, chain_span, span, mixing, patience):
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, base, share, trial, patience, most,
+    reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
     A finite `base` means that there has been no look yet, and v is that everywhere. A chain is swept until the span of its change
     is `share` of what it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times.
-    u = T v at the end too. Returns the improvements, the chain sweeps, by how much a sweep of the chain shrinks the span, and the
-    smallest and largest change and value.
+    u = T v at the end too. Returns the improvements, the chain sweeps, by how much a sweep of a chain shrinks the span, and what
+    was `seen` in the end.
     """
     improvements, swept, mixing, slow = 0, 0, 1.0, False
     first_share = share
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
     while True:
-        span, goal = high - low, span_goal(u, low, high, gamma, tol, atol, floor)
+        least, largest = extent(u)
+        span, goal = high - low, span_goal(least, largest, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most or slow):
-            least, largest = extent(u)
-            return improvements, swept, mixing, low, high, least, largest
+            return improvements, swept, mixing, seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
@@ -196,23 +206,26 @@ def sweep_round(
 def factor_round(
     indptr, indices, data, r, first, gamma, v, u, rows, low, high, tol, atol, floor, base,
     number, hubs, below, above, left, columns, ahead, most,
+    reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
-    Returns the improvements and the smallest and largest change and value.
+    Returns the improvements and what was `seen` in the end.
     """
-    improvements = 0
+    improvements, least, largest = 0, 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
-    while improvements == 0 or (improvements < most and high - low > span_goal(u, low, high, gamma, tol, atol, floor)):
+    while improvements == 0 or (
+        improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
+    ):
         band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
         for i in range(1 + ahead):
             if i > 0:
-                if high - low <= span_goal(u, low, high, gamma, tol, atol, floor):
+                if high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor):
                     break
                 copy(u, v)
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+            least, largest = extent(u)
         improvements += 1
-    least, largest = extent(u)
-    return improvements, low, high, least, largest
+    return improvements, seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)

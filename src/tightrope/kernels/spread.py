@@ -85,8 +85,9 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
         if lost or valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
             break
         backwards = not backwards
-    for s in range(uint64(len(v))):
-        v[s] = max(v[s], base)
+    if valued < len(v):
+        for s in range(uint64(len(v))):
+            v[s] = max(v[s], base)
     return sweeps, backwards, guesses > 0, lost
 
 

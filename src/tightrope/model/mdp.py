@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from tightrope.kernels import unsigned
 from tightrope.model import build, gym, validate
 from tightrope.model.pairs import Pairs
+from tightrope.model.rounding import Rounding
 from tightrope.model.validate import frozen
 
 if TYPE_CHECKING:
@@ -169,6 +170,11 @@ class MDP:
         """max |r|, the paper's R_max."""
         low, high = self.reward_range
         return max(abs(low), abs(high))
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """What rounding does to backups of this model."""
+        return Rounding.of(self.reward_size, self.gamma, self.slack, self.width)
 
     @property
     def nbytes(self) -> int:
