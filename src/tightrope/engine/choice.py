@@ -42,6 +42,8 @@ NAMES: dict[Method, str] = {
 }
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
+#: What is said where rows are wide.
+PRUNED = "actions that cannot be best any more are left out of backups: rows are wide"
 
 
 class Tried:

@@ -18,12 +18,13 @@ KEPT = 500_000
 
 
 class Room:
-    """Room for the chain of a policy, its band and the rewards of a surrogate, each used by one step at a time."""
+    """Room for the chain of a policy, its band, the rewards of a surrogate and ceilings, each used by one step at a time."""
 
     _P: Any = None
     _chain: tuple[Any, Any, Any, Any] | None = None
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
+    _ceilings: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
     def of(cls, mdp: MDP) -> Room:
@@ -63,6 +64,14 @@ class Room:
             self._rewards = np.empty(mdp.n_pairs)
         return self._rewards
 
+    def ceilings(self, mdp: MDP) -> tuple[FloatArray, FloatArray]:
+        """A number for every pair, and one for every state."""
+        if self._P is not mdp.P:
+            self._clear(mdp)
+        if self._ceilings is None:
+            self._ceilings = np.empty(mdp.n_pairs), np.empty(mdp.n_states)
+        return self._ceilings
+
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
-        self._P, self._chain, self._band, self._rewards = mdp.P, None, None, None
+        self._P, self._chain, self._band, self._rewards, self._ceilings = mdp.P, None, None, None, None

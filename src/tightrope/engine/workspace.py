@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
+#: Transitions of a pair from which on to leave one out saves more than to find out that it may be.
+WIDE = 16
 #: The order of states that nobody has thought about.
 AS_NUMBERED = (None, None)
 
@@ -71,6 +73,7 @@ class Workspace:
     #: How many chains were factorised.
     factorised = 0
     _factor_cost: float | None = None
+    _caution = 0.0
     _blocks: list[tuple[Any, ...]] | None = None
     _blocks_in_order: list[tuple[Any, ...]] | None = None
 
@@ -78,7 +81,7 @@ class Workspace:
         self._room = room or Room()
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
-        self.S, self._L, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut = outline(mdp)
+        self.S, self._L, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut, self.wide = outline(mdp)
         self._threads = team.team_size(threads, self.nnz) if self.cut else 1
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
@@ -117,13 +120,38 @@ class Workspace:
 
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
-        if self.chaining:
+        ceilings, before, caution = self._prune()
+        if ceilings is not None:
+            risen, size = kernels.pruned.rise(self.v, before)
+            arguments = (*self._model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
+            parts = self._pieces() if self.chaining else [(None, None, None, None, *part[-2:]) for part in self._pieces()]
+            found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
+            self.low, self.high = extremes([part[:2] for part in found])
+            self.backups += sum(part[2] for part in found) - self._L
+        elif self.chaining:
             arguments = (*self._model, self.v, self.u, self.rows, scattered(self._mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self._L
         self.looked, self._seen, self.chained = True, None, self.chaining
+
+    def _prune(self) -> tuple[Any, Any, float]:
+        """Ceilings on what pairs are worth, for which v, and the share of v that is more than rounding; None if rows are narrow.
+
+        At first they are infinite, and any pair will do to begin with.
+        """
+        if not self.wide:
+            return None, None, 0.0
+        if self._caution == 0.0:
+            _, of_values, leak, _, _ = self._mdp.rounding
+            self._caution = 1e-9 + 8.0 * (of_values + leak)
+            ceilings, before = self._room.ceilings(self._mdp)
+            ceilings.fill(inf)
+            before.fill(0.0)
+            if not self.looked:
+                self.rows[:] = self._mdp.first[:-1]
+        return *self._room.ceilings(self._mdp), self._caution
 
     def certificate(self) -> Certificate:
         """What the last look proves."""
@@ -186,10 +214,11 @@ class Workspace:
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
         arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), self.low, self.high, *self.aim)
-        found = kernels.rounds.sweep_round(*arguments, self._unseen(), share, trial, patience, most, *self._mdp.rounding)
-        n, swept, self.mixing, seen = found
+        told = (self._unseen(), share, trial, patience, most, *self._prune(), *self._mdp.rounding)
+        found = kernels.rounds.sweep_round(*arguments, *told)
+        n, computed, swept, self.mixing, seen = found
         self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
-        self.backups += n * self._L + swept * self.S
+        self.backups += computed + swept * self.S
         return n, swept
 
     def factor_round(self, ahead: int, most: int) -> None:
@@ -356,6 +385,8 @@ class Outline(NamedTuple):
     small: bool
     #: Whether sweeps are cut into blocks.
     cut: bool
+    #: Whether rows are so wide, and actions so many, that it pays to leave out those that cannot be best.
+    wide: bool
 
 
 def outline(mdp: MDP) -> Outline:
@@ -363,7 +394,9 @@ def outline(mdp: MDP) -> Outline:
     if "outline" not in mdp.facts:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
-        mdp.facts["outline"] = Outline(S, L, nnz, L / S, mdp.has_sinks, band, nnz < SMALL, nnz >= 2 * team.WORTH_IT)
+        mdp.facts["outline"] = Outline(
+            S, L, nnz, L / S, mdp.has_sinks, band, nnz < SMALL, nnz >= 2 * team.WORTH_IT, nnz >= WIDE * L >= 3 * WIDE * S
+        )
     found: Outline = mdp.facts["outline"]
     return found
 

@@ -19,6 +19,7 @@ _MODULES = (
     "serial",
     "rounds",
     "band",
+    "pruned",
     "spread",
     "team",
     "sampling",

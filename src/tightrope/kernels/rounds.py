@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tightrope.kernels import band
+from tightrope.kernels import band, pruned
 from tightrope.kernels.bounds import bounds
 from tightrope.kernels.serial import (
     backup,
@@ -163,16 +163,18 @@ def deeper(share, least, chain_span, span, mixing, patience):
 def sweep_round(
     indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
     low, high, tol, atol, floor, base, share, trial, patience, most,
+    ceilings, before, caution,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
-    A finite `base` means that there has been no look yet, and v is that everywhere. A chain is swept until the span of its change
-    is `share` of what it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times.
-    u = T v at the end too. Returns the improvements, the chain sweeps, by how much a sweep of a chain shrinks the span, and what
-    was `seen` in the end.
+    A finite `base` means that there has been no look yet, and v is that everywhere. Unless `ceilings` is None, backups are
+    `pruned`, with a margin of `caution` times the size of values. A chain is swept until its change has a span of `share` of what
+    it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. u = T v at the end too.
+    Returns the improvements, the pairs computed for them, the chain sweeps, by how much a sweep of a chain shrinks the span, and
+    what was `seen` in the end.
     """
-    improvements, swept, mixing, slow = 0, 0, 1.0, False
+    improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
     first_share = share
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
@@ -180,7 +182,13 @@ def sweep_round(
         least, largest = extent(u)
         span, goal = high - low, span_goal(least, largest, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most or slow):
-            return improvements, swept, mixing, seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
+            return (
+                improvements,
+                computed,
+                swept,
+                mixing,
+                seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk),
+            )
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
@@ -194,10 +202,18 @@ def sweep_round(
                 n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
                 swept += n
         chain_span = high - low
-        low, high = backup(
-            indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
-        )  # fmt: skip
-        improvements += 1
+        n = len(r)
+        if ceilings is None:
+            low, high = backup(
+                indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
+            )  # fmt: skip
+        else:
+            risen, size = pruned.rise(v, before)
+            low, high, n = pruned.backup(
+                indptr, indices, data, r, first, gamma, v, u, rows, ceilings, gamma * risen, caution * size,
+                to_indptr, to_indices, to_data, to_r, 0, len(v),
+            )  # fmt: skip
+        improvements, computed = improvements + 1, computed + n
         share = deeper(share, first_share, chain_span, high - low, mixing, patience)
         slow = chain_span > target or high - low > 0.9 * span
 
