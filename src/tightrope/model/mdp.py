@@ -86,13 +86,17 @@ class MDP:
 
         `reward_range` bounds the rewards, where such bounds are known.
         """
-        twin = object.__new__(MDP)
-        # They depend on P alone.
-        alone = ("first", "n_states", "n_pairs", "n_transitions", "width", "chain_room", "has_sinks", "facts")
-        twin.__dict__.update((name, getattr(self, name)) for name in alone)
-        twin._set(self.P, frozen(r), gamma, self.pairs, self.start, self.slack)
+        twin, rewards = object.__new__(MDP), frozen(r)
+        indptr, indices, data, _, first, _ = self.arrays
+        known = twin.__dict__
+        known["P"], known["r"], known["gamma"], known["pairs"] = self.P, rewards, gamma, self.pairs
+        known["start"], known["slack"] = self.start, self.slack
+        known["arrays"] = indptr, indices, data, rewards, first, gamma
+        known["first"], known["n_states"], known["n_pairs"] = self.first, self.n_states, self.n_pairs
+        known["n_transitions"], known["width"], known["chain_room"] = self.n_transitions, self.width, self.chain_room
+        known["has_sinks"], known["facts"] = self.has_sinks, self.facts
         if reward_range is not None:
-            twin.__dict__["reward_range"] = reward_range
+            known["reward_range"] = reward_range
         return twin
 
     from_dense = classmethod(build.from_dense)
