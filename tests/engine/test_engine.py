@@ -164,13 +164,14 @@ def test_chain_flow_is_the_transposed_system(S):
 
 
 def test_workspace_allocates_the_chain_once():
-    work = Workspace(problems.queue(50), None, Aim(1e-6, -1.0))
+    mdp = problems.queue(50)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
     work.look()
     work.take_chain()
-    before = [a.ctypes.data for a in work._buffers()]
+    before = [a.ctypes.data for a in work._room.chain(mdp)]
     work.look()
     work.take_chain()
-    assert [a.ctypes.data for a in work._buffers()] == before
+    assert [a.ctypes.data for a in work._room.chain(mdp)] == before
 
 
 def test_optimal_with_zero_tolerance_goes_to_the_limit_of_floats():

@@ -31,7 +31,7 @@ def test_a_backup_leaves_the_greedy_chain_behind(make):
     u, rows = greedy(mdp, v)
     np.testing.assert_allclose(work.u, u, atol=1e-12)
     np.testing.assert_array_equal(work.rows, rows)
-    indptr, indices, data, r = work._buffers()
+    indptr, indices, data, r = work._room.chain(mdp)
     S, n = mdp.n_states, int(indptr[mdp.n_states])
     chain = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr[: S + 1].astype(np.int64)), shape=(S, S))
     np.testing.assert_array_equal(chain.toarray(), mdp.P[rows].toarray())
@@ -52,7 +52,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
         stay = P[l, s]
         expected[s] = (mdp.r[l] + gamma * (P[l] @ expected - stay * expected[s])) / (1.0 - gamma * stay)
     work = Workspace(mdp, v, Aim(1e-6, -1.0))
-    chain = work._buffers()
+    chain = work._room.chain(mdp)
     change, up, down = kernels.gauss_seidel(*mdp.arrays, work.v, work.rows, backwards, None, None, None, *chain, 0, S)
     np.testing.assert_allclose(work.v, expected, atol=1e-11)
     np.testing.assert_array_equal(work.rows, rows)

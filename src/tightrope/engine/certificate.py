@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Certificate(NamedTuple):
     def relative_gap(self) -> float:
         """The gap divided by the value scale max(|lower|, |upper|)."""
         gap = self.high - self.low
-        return gap / self.scale if 0.0 < gap < np.inf else gap
+        return gap / self.scale if 0.0 < gap < inf else gap
 
     def copy(self) -> Certificate:
         """The same certificate with a base of its own."""

@@ -114,7 +114,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
         before, turn = change, False
         if near:
             work.look()
-            change = work.largest
+            change = max(-work.low, work.high)
         else:
             change, turn = work.bellman_gauss_seidel()
         cycles += 1

@@ -69,7 +69,7 @@ def optimal(
                 work.look()
             watch.backups = earlier + work.backups
             found = work.certificate()
-            status = watch.record(found, work.rows, work.largest)
+            status = watch.record(found, work.rows, max(-work.low, work.high))
             if status is not None:
                 break
             if found.off_centre:
@@ -84,7 +84,7 @@ def optimal(
         if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
             work.look()
             watch.backups = earlier + work.backups
-            watch.record(work.certificate(), work.rows, work.largest)
+            watch.record(work.certificate(), work.rows, max(-work.low, work.high))
         status = Status.INTERRUPTED
     assert watch.best is not None  # noqa: S101  (the loop ends after a record)
     return Optimum(mdp.pairs, *watch.best, status)

@@ -47,6 +47,7 @@ class Aim(NamedTuple):
 class Workspace:
     """v, u = T v, the greedy pairs, and the chain of the greedy policy."""
 
+    #: The smallest and the largest change, T v - v, that the last look has seen.
     low = high = 0.0
     #: Whether u = T v, with its greedy pairs and the range of its change, is known.
     looked = False
@@ -102,11 +103,6 @@ class Workspace:
     def span(self) -> float:
         """max(T v - v) - min(T v - v)."""
         return self.high - self.low
-
-    @property
-    def largest(self) -> float:
-        """max |T v - v|."""
-        return max(abs(self.low), abs(self.high))
 
     @property
     def late(self) -> bool:
@@ -199,7 +195,7 @@ class Workspace:
         """
         base = -inf if self.spread or not self.has_sinks else self.base
         bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
-            *self._model, self.v, self.u, self.rows, *self._buffers(),
+            *self._model, self.v, self.u, self.rows, *self._room.chain(self._mdp),
             *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
         )  # fmt: skip
         self._seen, self.low, self.high = seen, seen[0], seen[1]
@@ -213,7 +209,7 @@ class Workspace:
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
-        arguments = (*self._model, self.v, self.u, self.rows, *self._buffers(), self.low, self.high, *self.aim)
+        arguments = (*self._model, self.v, self.u, self.rows, *self._room.chain(self._mdp), self.low, self.high, *self.aim)
         told = (self._unseen(), share, trial, patience, most, *self._prune(), *self._mdp.rounding)
         found = kernels.rounds.sweep_round(*arguments, *told)
         n, computed, swept, self.mixing, seen = found
@@ -341,7 +337,7 @@ class Workspace:
         return self._blocks_in_order
 
     def _cut(self, order: Any) -> list[tuple[Any, ...]]:
-        indptr, indices, data, r = self._buffers()
+        indptr, indices, data, r = self._room.chain(self._mdp)
         parts = cuts(self._mdp, order) if self.cut else [(0, self.S, 0, len(data))]
         return [
             (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
@@ -358,15 +354,12 @@ class Workspace:
 
     def chain(self) -> tuple[sp.csr_array, FloatArray]:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
-        indptr, indices, data, r = self._buffers()
+        indptr, indices, data, r = self._room.chain(self._mdp)
         kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
         self.chained = not self.cut
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r
-
-    def _buffers(self) -> tuple[Any, Any, Any, Any]:
-        return self._room.chain(self._mdp)
 
 
 class Outline(NamedTuple):
