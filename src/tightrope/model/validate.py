@@ -103,6 +103,8 @@ def alpha(x: object) -> float:
 
 def positive_integer(x: object, name: str, *, low: int = 1) -> int:
     """An integer >= 1, or >= `low`."""
+    if type(x) is int and x >= low:
+        return x
     try:
         value = operator.index(x)  # type: ignore[arg-type]
     except TypeError:
