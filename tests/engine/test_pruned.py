@@ -78,3 +78,19 @@ def test_a_solve_takes_the_same_steps_and_computes_less(monkeypatch, make, large
     assert [row[:5] for row in pruned.trace.rows] == [row[:5] for row in full.trace.rows]
     assert pruned.backups < 0.8 * full.backups
     assert "cannot be best" not in full.explain()
+
+
+def test_a_small_band_is_eliminated_without():
+    """Elimination takes whole rounds in one call, which looks at every pair: nothing is said of leaving out."""
+    S, half = 300, 10
+    near = np.abs(np.arange(S)[:, None] - np.arange(S)) <= half
+    P = np.where(near, np.random.default_rng(3).random((3, S, S)) ** 4, 0.0)
+    P /= P.sum(axis=2, keepdims=True)
+    mdp = tr.MDP(P.transpose(1, 0, 2).reshape(3 * S, S), np.random.default_rng(4).normal(size=3 * S), 0.9999)
+    look = workspace.outline(mdp)
+    assert look.band is not None
+    assert mdp.n_transitions >= workspace.WIDE * mdp.n_pairs
+    assert not look.wide
+    solution = tr.solve(mdp)
+    assert "factorisation" in solution.explain()
+    assert "cannot be best" not in solution.explain()

@@ -378,7 +378,7 @@ class Outline(NamedTuple):
     small: bool
     #: Whether sweeps are cut into blocks.
     cut: bool
-    #: Whether rows are so wide, and actions so many, that it pays to leave out those that cannot be best.
+    #: Whether rows are so wide, and actions so many, that leaving out those that cannot be best pays; a small band is eliminated.
     wide: bool
 
 
@@ -387,9 +387,9 @@ def outline(mdp: MDP) -> Outline:
     if "outline" not in mdp.facts:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
-        mdp.facts["outline"] = Outline(
-            S, L, nnz, L / S, mdp.has_sinks, band, nnz < SMALL, nnz >= 2 * team.WORTH_IT, nnz >= WIDE * L >= 3 * WIDE * S
-        )
+        small = nnz < SMALL
+        wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
+        mdp.facts["outline"] = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, nnz >= 2 * team.WORTH_IT, wide)
     found: Outline = mdp.facts["outline"]
     return found
 
