@@ -38,6 +38,29 @@ def test_a_backup_leaves_the_greedy_chain_behind(make):
     np.testing.assert_array_equal(r, mdp.r[rows])
 
 
+@pytest.mark.parametrize("width", range(1, 8))
+def test_rows_of_any_width_are_summed_in_two_halves_whether_values_are_asked_for_early_or_not(width):
+    """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits."""
+    mdp = problems.garnet(200, 3, width, gamma=0.95, seed=width)
+    v = np.random.default_rng(width).normal(size=200)
+    S, P = 200, mdp.P.data.reshape(-1, width)
+    products = P * v[mdp.P.indices.reshape(-1, width)]
+    even, odd = (np.array([sum(row) for row in products[:, half::2].tolist()]) for half in (0, 1))
+    q = (mdp.r + mdp.gamma * (even + odd)).reshape(S, 3)
+    rows = 3 * np.arange(S) + q.argmax(axis=1)
+    from_the_left = (mdp.r + mdp.gamma * np.array([sum(row) for row in products.tolist()])).reshape(S, 3)
+    assert (from_the_left == q).all() == (width <= 2)
+    chain = Workspace(mdp, v, Aim(1e-6, -1.0))._room.chain(mdp)
+    kernels.extract(*mdp.arrays[:4], rows, *chain, 0, S)
+    for early in (None, True):
+        u, found = np.empty(S), np.empty(S, mdp.first.dtype)
+        kernels.backup(*mdp.arrays, v, u, found, early, None, None, None, None, 0, S)
+        np.testing.assert_array_equal(u, q.max(axis=1))
+        np.testing.assert_array_equal(found, rows)
+        kernels.policy_backup(mdp.gamma, v, u, early, *chain, 0, S)
+        np.testing.assert_array_equal(u, q.max(axis=1))
+
+
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("make", [problems.cliff, lambda: problems.gridworld(6, 7, slip=0.2), lambda: problems.garnet(40, 3, 4)])
 def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(make, backwards):

@@ -2,8 +2,9 @@
 
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
-so that results do not depend on how states are split over threads. That inner loop is written out in every kernel: as a
-function of its own it would count references to three arrays on every row, which made a sweep ten times slower.
+so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
+summed so without a loop: its bookkeeping took a fifth of a sweep. All this is written out in every kernel: as a function of its
+own it would count references to three arrays on every row, which made a sweep ten times slower.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tightrope.kernels.tiers import loop, prefetch, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
+THREE = uint64(3)
 FOUR = uint64(4)
 #: How many transitions ahead values are asked for where successors are scattered over more memory than a cache holds.
 EARLY = uint64(64)
@@ -42,18 +44,23 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
         while l < stop:
             end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            while k + ONE < end:
-                if scattered is not None:
-                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
-                    prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
-                even += data[k] * v[indices[k]]
-                odd += data[k + ONE] * v[indices[k + ONE]]
-                k += TWO
-            if k < end:
-                if scattered is not None:
-                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
-                even += data[k] * v[indices[k]]
-                k += ONE
+            if scattered is None and end == k + THREE:
+                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = end
+            else:
+                while k + ONE < end:
+                    if scattered is not None:
+                        prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                        prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
+                    even += data[k] * v[indices[k]]
+                    odd += data[k + ONE] * v[indices[k + ONE]]
+                    k += TWO
+                if k < end:
+                    if scattered is not None:
+                        prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                    even += data[k] * v[indices[k]]
+                    k += ONE
             q = r[l] + gamma * (even + odd)
             if q > best:
                 best = q
@@ -126,18 +133,23 @@ def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
-        while k + ONE < end:
-            if scattered is not None:
-                prefetch(v, uint64(indices[min(k + EARLY, last)]))
-                prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
-            even += data[k] * v[indices[k]]
-            odd += data[k + ONE] * v[indices[k + ONE]]
-            k += TWO
-        if k < end:
-            if scattered is not None:
-                prefetch(v, uint64(indices[min(k + EARLY, last)]))
-            even += data[k] * v[indices[k]]
-            k += ONE
+        if scattered is None and end == k + THREE:
+            even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+            odd = data[k + ONE] * v[indices[k + ONE]]
+            k = end
+        else:
+            while k + ONE < end:
+                if scattered is not None:
+                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                    prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
+                even += data[k] * v[indices[k]]
+                odd += data[k + ONE] * v[indices[k + ONE]]
+                k += TWO
+            if k < end:
+                if scattered is not None:
+                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
+                even += data[k] * v[indices[k]]
+                k += ONE
         q = r[s - begin] + gamma * (even + odd)
         change = q - v[s]
         low = min(low, change)
@@ -190,25 +202,32 @@ def gauss_seidel(
         for l in range(chosen, stop):
             end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            while k + ONE < end:
-                near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                even += data[k] * (
-                    v[near]
-                    if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
-                    else others[near]
-                )
-                odd += data[k + ONE] * (
-                    v[far] if others is None or begin <= (far if place is None else uint64(place[far])) < beyond else others[far]
-                )
-                k += TWO
-            if k < end:
-                near = uint64(indices[k])
-                even += data[k] * (
-                    v[near]
-                    if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
-                    else others[near]
-                )
-                k += ONE
+            if others is None and end == k + THREE:
+                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = end
+            else:
+                while k + ONE < end:
+                    near, far = uint64(indices[k]), uint64(indices[k + ONE])
+                    even += data[k] * (
+                        v[near]
+                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        else others[near]
+                    )
+                    odd += data[k + ONE] * (
+                        v[far]
+                        if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
+                        else others[far]
+                    )
+                    k += TWO
+                if k < end:
+                    near = uint64(indices[k])
+                    even += data[k] * (
+                        v[near]
+                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        else others[near]
+                    )
+                    k += ONE
             q = r[l] + gamma * (even + odd)
             if q > best:
                 best = q
@@ -315,26 +334,31 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
                     s = uint64(order[s])
                 k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
                 even, odd = r[row] if keep is None else r[row] + keep * v[s], 0.0
-                while k + ONE < end:
-                    near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                    even += data[k] * (
-                        v[near]
-                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
-                        else others[near]
-                    )
-                    odd += data[k + ONE] * (
-                        v[far]
-                        if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
-                        else others[far]
-                    )
-                    k += TWO
-                if k < end:
-                    near = uint64(indices[k])
-                    even += data[k] * (
-                        v[near]
-                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
-                        else others[near]
-                    )
+                if others is None and end == k + THREE:
+                    even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+                    odd = data[k + ONE] * v[indices[k + ONE]]
+                    k = end
+                else:
+                    while k + ONE < end:
+                        near, far = uint64(indices[k]), uint64(indices[k + ONE])
+                        even += data[k] * (
+                            v[near]
+                            if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                            else others[near]
+                        )
+                        odd += data[k + ONE] * (
+                            v[far]
+                            if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
+                            else others[far]
+                        )
+                        k += TWO
+                    if k < end:
+                        near = uint64(indices[k])
+                        even += data[k] * (
+                            v[near]
+                            if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                            else others[near]
+                        )
                 total = even + odd
                 largest = max(largest, abs(total - v[s]))
                 v[s] = total
