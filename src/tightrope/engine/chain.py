@@ -39,6 +39,8 @@ BEYOND = 0.5
 LONG = 60
 #: How fast a method that did badly is given another chance.
 FORGIVENESS = 1.25
+#: Rounds in a row that gained less than sweeps would but for rounding, after which rounding is to blame.
+IDLE = 2 * len(METHODS)
 
 
 def chain_value(
@@ -49,7 +51,7 @@ def chain_value(
     goal: float = 0.0,
     monitor: Monitor | None = None,
 ) -> FloatArray:
-    """The solution of v = r + γ P v to within `goal`; 0 means as exactly as floats allow."""
+    """The solution of v = r + γ P v to within `goal`, or as exactly as floats allow if that is less; 0 asks for just that."""
     watch = monitor or Monitor(Limits())
     if goal == 0.0 and len(r) <= SMALL:
         watch.backups += len(r)
@@ -57,10 +59,11 @@ def chain_value(
     work = _Rounds(P, r, gamma, np.array(r if guess is None else guess))
     gains: dict[str, float] = {}
     cost, favourite = -1.0, watch.favourite
-    span = work.measure()
+    span = least = work.measure()
+    idle = 0
     while True:
         target = max(2.0 * goal, 8.0 * EPS * float(np.abs(work.v).max()) / (1.0 - gamma))
-        if span <= target or time.perf_counter() >= watch.deadline:
+        if span <= target or idle >= IDLE or time.perf_counter() >= watch.deadline:
             watch.backups += work.products * len(r)
             watch.favourite = favourite
             return work.centred()
@@ -69,7 +72,7 @@ def chain_value(
         if gains and left > LONG:
             # Untried methods are tried in the order of what a trial costs; finding out about a factorisation costs most.
             untried = next((method for method in METHODS if method not in gains), None)
-            if untried == "krylov" and cost < 0.0:
+            if untried in ("krylov", None) and cost < 0.0:
                 cost = factor_cost(P)
             if 0.0 <= cost < left * P.nnz:
                 watch.backups += (work.products + 1) * len(r)
@@ -79,6 +82,9 @@ def chain_value(
         before, done, span = span, work.products, work.try_round(getattr(work, favourite), span)
         gains = {method: FORGIVENESS * gain for method, gain in gains.items()}
         gains[favourite] = np.log(before / span) / (work.products - done) if span > 0.0 else np.inf
+        # Sweeps shrink the span by γ each, whatever the chain; twice as slow is not the chain any more.
+        idle = 0 if span < least * gamma ** (0.5 * (work.products - done)) else idle + 1
+        least = min(least, span)
 
 
 class _Rounds:
