@@ -1,9 +1,13 @@
-"""How cost grows with S, A, 1/(1-γ), κ and h; one thread against two; κ-PI(.9) against the default engine.
+"""How cost grows with S, A, 1/(1-γ), κ and h; one thread against two; κ-PI(.9) against the default engine; ten million states.
 
 python benchmarks/scaling.py
 """
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
 
 import numpy as np
 from bandwidth import best
@@ -15,6 +19,28 @@ from tightrope import kernels, problems
 def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
     """The best wall and processor seconds of a solve, on a model without cached properties."""
     return best(lambda: tr.solve(mdp.reshaped(mdp.r, mdp.gamma), algorithm, threads=threads), budget, least=2)
+
+
+#: A slippery grid of SIDE x SIDE, built, solved, and what that took.
+LARGEST = """
+import json, resource, time
+import tightrope as tr
+tr.solve(tr.problems.gridworld(150, 150))
+begun = time.perf_counter()
+mdp = tr.problems.gridworld(SIDE, SIDE, slip=0.1, gamma=0.99)
+built = time.perf_counter()
+assert tr.solve(mdp, threads=2).converged
+solved = time.perf_counter()
+peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+about = {"states": mdp.n_states, "transitions": mdp.n_transitions, "gamma": mdp.gamma, "arrays": mdp.nbytes}
+print(json.dumps(about | {"build": built - begun, "solve": solved - built, "peak": peak}))
+"""
+
+
+def largest(*, quick):
+    """Seconds and peak memory of a process that solves a grid of ten million states."""
+    program = LARGEST.replace("SIDE", "1000" if quick else "3163")
+    return json.loads(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
 
 
 def measure(*, quick=False):
@@ -53,7 +79,7 @@ def measure(*, quick=False):
         f"queue {size:.0e}, γ=.999": problems.queue(size - 1, gamma=0.999),
     }
     threads = {name: [seconds(m, threads=n, budget=budget) for n in (1, 2)] for name, m in large.items()}
-    return {"growth": growth, "kappa": kappa, "threads": threads}
+    return {"growth": growth, "kappa": kappa, "threads": threads, "largest": largest(quick=quick)}
 
 
 if __name__ == "__main__":
@@ -66,3 +92,4 @@ if __name__ == "__main__":
         print(f"{name:30s} default {default[0] * 1e3:.1f} ms, kappa_pi(.9) {kappa[0] * 1e3:.1f} ms")
     for name, (one, two) in found["threads"].items():
         print(f"{name:30s} one thread {one[0]:.3f} s, two {two[0]:.3f} s: {one[0] / two[0]:.2f}x")
+    print(found["largest"])

@@ -1,7 +1,8 @@
 """Us against our peers: `python -m peers [--quick] [--only TEXT] [-o FOLDER]`, from the folder benchmarks.
 
-One thread for everybody; our two-thread time beside it. Then bandwidth, growth and cold start (`--no-extras` leaves them out).
-Writes results.json, pictures and RESULTS.md; `--report` only writes the report of what results.json already holds.
+One thread for everybody; our two-thread time beside it. Then bandwidth, growth, cold start and where our time goes
+(`--no-extras` leaves them out). Writes results.json, pictures and RESULTS.md; `--report` only writes the report of what
+results.json already holds.
 """
 
 from __future__ import annotations
@@ -81,15 +82,16 @@ def _better(record, heats):
 
 def extras(*, quick):
     """The other measurements, each also a script of its own."""
+    import anatomy
     import bandwidth
     import cold
     import scaling
 
     found = {}
-    for name, measure in (("bandwidth", bandwidth.measure), ("scaling", scaling.measure), ("cold", cold.measure)):
+    for module in (bandwidth, anatomy, scaling, cold):
         begun = time.perf_counter()
-        found[name] = measure(quick=quick)
-        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
+        found[module.__name__] = module.measure(quick=quick)
+        print(f"{module.__name__}: {time.perf_counter() - begun:.0f} s", flush=True)
     return found
 
 

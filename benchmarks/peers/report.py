@@ -7,7 +7,15 @@ from itertools import groupby
 import numpy as np
 
 from peers import pictures, results
-from peers.extras import bandwidth_section, cold_section, growth_section, kappa_section, threads_section
+from peers.extras import (
+    anatomy_section,
+    bandwidth_section,
+    cold_section,
+    growth_section,
+    kappa_section,
+    largest_section,
+    threads_section,
+)
 from peers.text import mb, ms, table
 
 #: The ratio every class is to reach, and the geometric mean over all models.
@@ -81,7 +89,9 @@ def markdown(found, contests):
             threads_section(more["scaling"]["threads"]),
             bandwidth_section(more["bandwidth"]),
             kappa_section(more["scaling"]["kappa"]),
+            anatomy_section(more["anatomy"]),
             growth_section(more["scaling"]["growth"]),
+            largest_section(more["scaling"]["largest"]),
             cold_section(more["cold"]),
         ]
     return "\n\n".join(sections)

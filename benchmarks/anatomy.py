@@ -1,0 +1,130 @@
+"""Where the time of a solve goes: compiled loops, Python around them, and proof; for what is slower than we want it.
+
+    python benchmarks/anatomy.py
+
+Every compiled loop that Python calls is timed in its place; what is left of the solve is Python. What proof costs: our peers are
+given the loosest tolerance that happens to reach the answer, so once we take it too.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import numpy as np
+from bandwidth import best
+from peers.models import CASES
+
+import tightrope as tr
+from tightrope import kernels, problems
+
+#: The models on which the best peer is less than twice as slow as we are, or was.
+CLOSE = ("CliffWalking .99", *(f"slippery grid {size}" for size in ("100 .99", "1e3 .999", "1e4 .999", "1e4 .9999")))
+#: The loops that Python calls in these solves, and what the first numbers they return count.
+LOOPS = {
+    "rounds.gauss_seidel_round": ("Bellman sweeps", "chain sweeps"),
+    "rounds.sweep_round": ("improvements",),
+    "rounds.factor_round": ("eliminations",),
+    "band.value": (),
+    "backup": (),
+    "blend": (),
+    "extent": (),
+    "extract_split": (),
+    "split_sweeps": ("chain sweeps",),
+}
+
+
+def solve_time(mdp, algorithm, budget, **options):
+    """The least processor seconds of a solve with one thread."""
+    return best(lambda: tr.solve(mdp, algorithm, threads=1, **options), budget, least=5)[1]
+
+
+@contextmanager
+def watched():
+    """While this lasts, [name, seconds, counts] of every call of a compiled loop is kept in the list it gives."""
+    calls, patches = [], []
+    for name, words in LOOPS.items():
+        module, _, short = name.rpartition(".")
+        home = getattr(kernels, module) if module else kernels
+        loop = getattr(home, short)
+
+        def timed(*arguments, loop=loop, name=name, words=words):
+            begun = time.perf_counter()
+            found = loop(*arguments)
+            calls.append([name, time.perf_counter() - begun, list(found[: len(words)]) if words else []])
+            return found
+
+        patches.append(patch.object(home, short, timed))
+    for each in patches:
+        each.start()
+    try:
+        yield calls
+    finally:
+        for each in patches:
+            each.stop()
+
+
+def anatomy(mdp, algorithm, budget):
+    """Seconds of a solve and of the compiled loops in it, with what they did."""
+    whole = solve_time(mdp, algorithm, budget)
+    with watched() as calls:
+        begun, seconds = time.perf_counter(), np.inf
+        while time.perf_counter() - begun < budget or np.isinf(seconds).any():
+            calls.clear()
+            tr.solve(mdp, algorithm, threads=1)
+            seconds = np.minimum(seconds, [call[1] for call in calls])
+    loops = {}
+    for (name, _, counts), least in zip(calls, seconds.tolist(), strict=True):
+        there = loops.setdefault(name, {"calls": 0, "seconds": 0.0, "did": dict.fromkeys(LOOPS[name], 0)})
+        there["calls"] += 1
+        there["seconds"] += least
+        for word, n in zip(LOOPS[name], counts, strict=True):
+            there["did"][word] += int(n)
+    return {"seconds": whole, "loops": loops}
+
+
+def without_proof(mdp, budget):
+    """Seconds of the default solve, and at the loosest tolerance of a half-decade ladder that reaches a true error of 1e-6."""
+    truth = tr.solve(mdp, tol=1e-12, threads=1).value
+    goal = 1e-6 * np.abs(truth).max()
+    ladder = (10.0 ** np.arange(2.0, -6.5, -0.5)).tolist()
+    tol = next(tol for tol in ladder if np.abs(tr.solve(mdp, tol=tol, threads=1).value - truth).max() <= goal)
+    return {"proved": solve_time(mdp, None, budget), "tolerance": tol, "right": solve_time(mdp, None, budget, tol=tol)}
+
+
+def measure(*, quick=False):
+    """Anatomies of small models, and of κ-PI on queues beside the default; what proof costs."""
+    kernels.tiers.compile_loops()
+    budget = 0.1 if quick else 0.5
+    models = {case.name: case.build() for case in CASES if case.name in CLOSE}
+    queues = {f"queue {s:.0e}, γ=.999": problems.queue(s - 1, gamma=0.999) for s in (1_000, 10_000)}
+    parts = {name: anatomy(mdp, None, budget) for name, mdp in models.items()}
+    for name, mdp in queues.items():
+        parts[name] = anatomy(mdp, None, budget)
+        parts[f"{name}, κ-PI(.9)"] = anatomy(mdp, tr.kappa_pi(0.9), budget)
+    return {"parts": parts, "proof": {name: without_proof(mdp, budget) for name, mdp in models.items()}}
+
+
+def described(loops):
+    """What the loops did, in words."""
+    words = []
+    for name, there in loops.items():
+        did = ", ".join(f"{n} {word}" for word, n in there["did"].items())
+        words.append(f"{there['calls']} x `{name.rpartition('.')[2]}`" + (f" ({did})" if did else ""))
+    return "; ".join(words)
+
+
+def inside(loops):
+    """Seconds in compiled loops."""
+    return sum(there["seconds"] for there in loops.values())
+
+
+if __name__ == "__main__":
+    found = measure()
+    for name, part in found["parts"].items():
+        loops = part["loops"]
+        print(f"{name:30s} {part['seconds'] * 1e6:7.1f} us, loops {inside(loops) * 1e6:7.1f}: {described(loops)}")
+    for name, proof in found["proof"].items():
+        right = f"right with tol {proof['tolerance']:.0e} {proof['right'] * 1e6:7.1f} us"
+        print(f"{name:30s} proved {proof['proved'] * 1e6:7.1f} us, {right}")
