@@ -84,10 +84,13 @@ def test_values_spread_in_one_sweep_once_states_are_in_order():
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards, blocks):
-    mdp, _ = renumbered(grid(slip=0.2, side=7))
-    S, gamma, P, (order, place) = mdp.n_states, mdp.gamma, mdp.P.toarray(), outward(mdp)
-    v = np.random.default_rng(2).normal(size=S)
+@pytest.mark.parametrize("as_numbered", [False, True])
+def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards, blocks, as_numbered):
+    mdp = grid(slip=0.2, side=7) if as_numbered else renumbered(grid(slip=0.2, side=7))[0]
+    S, gamma, P = mdp.n_states, mdp.gamma, mdp.P.toarray()
+    order, place = (None, None) if as_numbered else outward(mdp)
+    arguments, order = (order, place), np.arange(S) if as_numbered else order
+    v, x = np.random.default_rng(2).normal(size=(2, S))
     expected, rows, ends = v.copy(), np.empty(S, dtype=int), np.linspace(0, S, blocks + 1).astype(int)
     for lo, hi in itertools.pairwise(ends):
         seen = v.copy()  # the other blocks as they were
@@ -100,14 +103,22 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
     up = down = 0.0
     for lo, hi in itertools.pairwise(ends):
         chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-        _, more, less = kernels.gauss_seidel(*mdp.arrays, found, chosen, backwards, order, place, others, *chain, lo, hi)
+        _, more, less = kernels.gauss_seidel(*mdp.arrays, found, chosen, backwards, *arguments, others, *chain, lo, hi)
         up, down = up + more, down + less
         # The chain it leaves: swept where the policy's value is known, it changes nothing.
         moves = P[rows]
         value = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[rows])
         outside = None if blocks == 1 else value.copy()
-        change = kernels.split_gauss_seidel(value, False, backwards, None, order, place, outside, *chain, lo, hi)
+        change = kernels.split_gauss_seidel(value, False, backwards, None, *arguments, outside, *chain, lo, hi)
         assert change < 1e-9
+        # Elsewhere, a sweep of it upwards is the textbook's too.
+        swept, seen, inside = x.copy(), v.copy(), order[lo:hi]
+        seen[inside] = x[inside]
+        for s in inside:
+            stay = P[rows[s], s]
+            seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
+        kernels.split_gauss_seidel(swept, False, backwards, None, *arguments, outside if outside is None else v, *chain, lo, hi)
+        np.testing.assert_allclose(swept[inside], seen[inside], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)
     moves = P[rows][np.ix_(order, order)] if blocks == 1 else P[rows][order][:, order]

@@ -202,7 +202,10 @@ def gauss_seidel(
         for l in range(chosen, stop):
             end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            if others is None and end == k + THREE:
+            if end == k + THREE and (
+                others is None
+                or (place is None and begin <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
+            ):
                 even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k = end
@@ -334,7 +337,10 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
                     s = uint64(order[s])
                 k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
                 even, odd = r[row] if keep is None else r[row] + keep * v[s], 0.0
-                if others is None and end == k + THREE:
+                if end == k + THREE and (
+                    others is None
+                    or (place is None and begin <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
+                ):
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                     odd = data[k + ONE] * v[indices[k + ONE]]
                     k = end
