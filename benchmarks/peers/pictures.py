@@ -69,7 +69,7 @@ def _sizes(models, contests, path):
 def _profile(contests, path):
     """For each contender, the share of models on which it was within a factor of the fastest."""
     times = [_times(records) for records in contests.values()]
-    figure, axis = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     most = 10.0
     for peer, colour in COLOURS.items():
         factors = np.sort([t[peer] / min(t.values()) for t in times if peer in t])
@@ -81,6 +81,6 @@ def _profile(contests, path):
     axis.set_ylabel("share of models solved")
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, loc="lower right")
+    figure.legend(loc="outside upper center", ncols=len(COLOURS), frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
