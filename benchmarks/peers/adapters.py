@@ -17,8 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import tightrope as tr
+from tightrope.engine.outline import cuts
 from tightrope.engine.sweep import reach
-from tightrope.engine.workspace import Aim, Workspace, cuts
+from tightrope.engine.workspace import Aim, Workspace
 
 
 class Ours:

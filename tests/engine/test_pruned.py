@@ -5,7 +5,7 @@ import pytest
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import workspace
+from tightrope.engine import outline
 from tightrope.kernels import team
 
 MODELS = {
@@ -66,12 +66,12 @@ def test_ceilings_that_are_not_lifted_leave_out_the_best():
 @pytest.mark.parametrize("make", [lambda: problems.inventory(300, gamma=0.999), lambda: problems.garnet(200, 8, 20, gamma=0.99)])
 def test_a_solve_takes_the_same_steps_and_computes_less(monkeypatch, make, large):
     if large:
-        monkeypatch.setattr(workspace, "SMALL", 100)
+        monkeypatch.setattr(outline, "SMALL", 100)
         monkeypatch.setattr(team, "WORTH_IT", 100)
     pruned = tr.solve(make(), tol=1e-9, threads=2)
-    assert workspace.outline(make()).wide
+    assert outline.outline(make()).wide
     assert "cannot be best" in pruned.explain()
-    monkeypatch.setattr(workspace, "WIDE", 1000)
+    monkeypatch.setattr(outline, "WIDE", 1000)
     full = tr.solve(make(), tol=1e-9, threads=1)
     np.testing.assert_array_equal(pruned.value, full.value)
     np.testing.assert_array_equal(pruned.policy.rows, full.policy.rows)
@@ -87,9 +87,9 @@ def test_a_small_band_is_eliminated_without():
     P = np.where(near, np.random.default_rng(3).random((3, S, S)) ** 4, 0.0)
     P /= P.sum(axis=2, keepdims=True)
     mdp = tr.MDP(P.transpose(1, 0, 2).reshape(3 * S, S), np.random.default_rng(4).normal(size=3 * S), 0.9999)
-    look = workspace.outline(mdp)
+    look = outline.outline(mdp)
     assert look.band is not None
-    assert mdp.n_transitions >= workspace.WIDE * mdp.n_pairs
+    assert mdp.n_transitions >= outline.WIDE * mdp.n_pairs
     assert not look.wide
     solution = tr.solve(mdp)
     assert "factorisation" in solution.explain()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.engine import workspace
+from tightrope.engine import outline, workspace
 from tightrope.errors import InvalidArgument
 from tightrope.kernels import team
 from tightrope.model import problems
@@ -106,7 +106,7 @@ def test_an_interrupt_in_the_first_round_keeps_what_was_done(monkeypatch, step):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workspace.Workspace, step, interrupt)
-    monkeypatch.setattr(workspace, "SMALL", 100)
+    monkeypatch.setattr(outline, "SMALL", 100)
     mdp = problems.garnet(400, gamma=0.99) if step == "policy_sweeps" else problems.gridworld(60, 60, slip=0.1, gamma=0.999)
     truth = tr.solve(mdp, tr.policy_iteration(), tol=1e-9).value
     solution = tr.solve(mdp)
