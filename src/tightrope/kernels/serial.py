@@ -343,7 +343,6 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
                 ):
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                     odd = data[k + ONE] * v[indices[k + ONE]]
-                    k = end
                 else:
                     while k + ONE < end:
                         near, far = uint64(indices[k]), uint64(indices[k + ONE])
