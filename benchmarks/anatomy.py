@@ -9,11 +9,12 @@ given the loosest tolerance that happens to reach the answer, so once we take it
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import numpy as np
 from bandwidth import best
+from numba.core.dispatcher import Dispatcher
 from peers.models import CASES
 
 import tightrope as tr
@@ -21,16 +22,11 @@ from tightrope import kernels, problems
 
 #: The models on which the best peer is less than twice as slow as we are, or was.
 CLOSE = ("CliffWalking .99", *(f"slippery grid {size}" for size in ("100 .99", "1e3 .999", "1e4 .999", "1e4 .9999")))
-#: The loops that Python calls in these solves, and what the first numbers they return count.
-LOOPS = {
-    "rounds.gauss_seidel_round": ("Bellman sweeps", "chain sweeps"),
-    "rounds.sweep_round": ("improvements",),
-    "rounds.factor_round": ("eliminations",),
-    "band.value": (),
-    "backup": (),
-    "blend": (),
-    "extent": (),
-    "extract_split": (),
+#: What the first numbers count that a loop returns.
+COUNTS = {
+    "gauss_seidel_round": ("Bellman sweeps", "chain sweeps"),
+    "sweep_round": ("improvements",),
+    "factor_round": ("eliminations",),
     "split_sweeps": ("chain sweeps",),
 }
 
@@ -43,26 +39,25 @@ def solve_time(mdp, algorithm, budget, **options):
 @contextmanager
 def watched():
     """While this lasts, [name, seconds, counts] of every call of a compiled loop is kept in the list it gives."""
-    calls, patches = [], []
-    for name, words in LOOPS.items():
-        module, _, short = name.rpartition(".")
-        home = getattr(kernels, module) if module else kernels
-        loop = getattr(home, short)
+    calls = []
 
-        def timed(*arguments, loop=loop, name=name, words=words):
+    def timed(name, loop):
+        def run(*arguments):
             begun = time.perf_counter()
             found = loop(*arguments)
-            calls.append([name, time.perf_counter() - begun, list(found[: len(words)]) if words else []])
+            calls.append([name, time.perf_counter() - begun, list(found[: len(COUNTS[name])]) if name in COUNTS else []])
             return found
 
-        patches.append(patch.object(home, short, timed))
-    for each in patches:
-        each.start()
-    try:
+        return run
+
+    with ExitStack() as patches:
+        for module in kernels.tiers.MODULES:
+            home = getattr(kernels, module)
+            own = {name: x for name, x in vars(home).items() if isinstance(x, Dispatcher) and x.__module__ == home.__name__}
+            for name, loop in own.items():
+                # Python finds those of `serial` in the package itself.
+                patches.enter_context(patch.object(kernels if module == "serial" else home, name, timed(name, loop)))
         yield calls
-    finally:
-        for each in patches:
-            each.stop()
 
 
 def anatomy(mdp, algorithm, budget):
@@ -76,10 +71,10 @@ def anatomy(mdp, algorithm, budget):
             seconds = np.minimum(seconds, [call[1] for call in calls])
     loops = {}
     for (name, _, counts), least in zip(calls, seconds.tolist(), strict=True):
-        there = loops.setdefault(name, {"calls": 0, "seconds": 0.0, "did": dict.fromkeys(LOOPS[name], 0)})
+        there = loops.setdefault(name, {"calls": 0, "seconds": 0.0, "did": dict.fromkeys(COUNTS.get(name, ()), 0)})
         there["calls"] += 1
         there["seconds"] += least
-        for word, n in zip(LOOPS[name], counts, strict=True):
+        for word, n in zip(COUNTS.get(name, ()), counts, strict=True):
             there["did"][word] += int(n)
     return {"seconds": whole, "loops": loops}
 
@@ -111,7 +106,7 @@ def described(loops):
     words = []
     for name, there in loops.items():
         did = ", ".join(f"{n} {word}" for word, n in there["did"].items())
-        words.append(f"{there['calls']} x `{name.rpartition('.')[2]}`" + (f" ({did})" if did else ""))
+        words.append(f"{there['calls']} x `{name}`" + (f" ({did})" if did else ""))
     return "; ".join(words)
 
 

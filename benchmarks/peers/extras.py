@@ -26,7 +26,8 @@ def bandwidth_section(found):
     text = f"""Reading a large array: {one[1] / 1e9:.1f} GB/s on one thread, {two[0] / 1e9:.1f} GB/s on two. A fused sweep is
 T v, its greedy pairs and the range of the change in one pass; its bytes are counted once, so models with random successors
 (garnet) show less than they cause, and a model that fits the cache (inventory) more than memory has. One thread in processor
-time, two in wall time. The last column is SciPy's bare P @ v over our whole sweep: above 1 we are faster."""
+time, two in wall time; those "in cache", never swept by two, show what computing alone takes. The last column is SciPy's
+bare P @ v over our whole sweep: above 1 we are faster."""
     head = ("model", "MB a sweep", "sweep ms", "of reading", "2 threads ms", "of reading", "SciPy P @ v ms", "P @ v / sweep")
     return f"## Bandwidth\n\n{text}\n\n" + table(head, rows)
 
