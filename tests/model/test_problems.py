@@ -67,6 +67,7 @@ SIZES = {
     "random_sparse_deterministic": [{"n_states": 1}, {"density": 0.0}, {"density": 1.0, "n_actions": 1}],
     "replacement": [{"n_states": 1}, {"increments": (0.0, 1.0)}, {"n_states": 40_000}],
     "sysadmin": [{"machines": n} for n in (1, 2, 9)] + [{"healthy": 1.0, "shaken": 0.0}],
+    "tandem": [{"capacity": 1, "stations": 1}, {"stations": 3}, {"arrival": 0.0, "service": 0.0, "help_rate": 0.0}],
     "tightrope": [{"c": 0.0}, {"c": 20.0, "gamma": 0.0}],
 }
 
@@ -451,6 +452,35 @@ def test_queue_is_its_description():
     assert_starts(mdp, 0)
 
 
+def test_tandem_is_its_description():
+    N, lam, mu, more, costs = 2, 0.2, 0.15, 0.3, (3.0, 1.0, 0.5)
+    outcomes = {}
+    for x, a in itertools.product(itertools.product(range(N + 1), repeat=3), range(3)):
+        base = -sum(c * n for c, n in zip(costs, x, strict=True))
+        happens = [(lam, (x[0] + 1, *x[1:]), base + 7.0) if x[0] < N else (lam, x, base)]
+        for i in range(3):
+            after = list(x)
+            if x[i] > 0 and (i == 2 or x[i + 1] < N):
+                after[i] -= 1
+                if i < 2:
+                    after[i + 1] += 1
+            happens.append((mu + more * (i == a), tuple(after), base))
+        happens.append((1 - lam - 3 * mu - more, x, base))
+        number = {y: n for n, y in enumerate(itertools.product(range(N + 1), repeat=3))}
+        outcomes[number[x], a] = [(p, number[y], r) for p, y, r in happens]
+    mdp = problems.tandem(N, 3, arrival=lam, service=mu, help_rate=more, reward=7.0, holding=costs)
+    assert_is(mdp, outcomes)
+    assert_starts(mdp, 0)
+
+
+def test_tandem_of_one_station_is_a_queue():
+    mdp = problems.tandem(8, 1, arrival=0.3, service=0.2, help_rate=0.3, reward=4.0, holding=[0.5], gamma=0.9)
+    queue = problems.queue(8, arrival=0.3, services=(0.5,), service_costs=(0.0,), reward=4.0, holding=0.5, gamma=0.9)
+    admits = [*range(1, 17, 2), 16]  # of two actions a state; the full one turns away
+    np.testing.assert_allclose(mdp.P.toarray(), queue.P.toarray()[admits], atol=1e-15)
+    np.testing.assert_allclose(mdp.r, np.asarray(queue.r)[admits], atol=1e-15)
+
+
 def test_queue_with_one_place_has_a_closed_form():
     lam, mu, R, gamma = 0.3, 0.6, 10.0, 0.9
     mdp = problems.queue(1, arrival=lam, services=(mu,), service_costs=(0.0,), reward=R, holding=0.0, gamma=gamma)
@@ -628,6 +658,8 @@ def test_random_deterministic_with_one_action_is_worth_its_orbit():
         (lambda: problems.replacement(increments=(0.5, 0.6)), "increments sums to 1.1; a distribution over increments"),
         (lambda: problems.replacement(cost="x"), "cost must be a number"),
         (lambda: problems.sysadmin(17), "machines is 17: about 2e.09 transitions; at most 16"),
+        (lambda: problems.tandem(help_rate=0.7), r"arrival \+ stations service \+ help_rate must be at most 1; found 0.15"),
+        (lambda: problems.tandem(holding=[1.0]), r"holding must have shape \(2,\), one entry per station"),
         (lambda: problems.sysadmin(healthy=1.2), r"healthy must lie in \[0, 1\]"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.model.problems.classics import forest, gambler
 from tightrope.model.problems.grids import Grid, cliff, gridworld
-from tightrope.model.problems.operations import inventory, queue, replacement, sysadmin
+from tightrope.model.problems.operations import inventory, queue, replacement, sysadmin, tandem
 from tightrope.model.problems.randomised import garnet, random_sparse_deterministic
 from tightrope.model.problems.theory import chain, hesitant, tightrope
 
@@ -31,6 +31,7 @@ __all__ = [
     "random_sparse_deterministic",
     "replacement",
     "sysadmin",
+    "tandem",
     "tightrope",
 ]
 

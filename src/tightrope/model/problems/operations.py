@@ -120,6 +120,63 @@ def queue(
     )
 
 
+def tandem(
+    capacity: int = 9,
+    stations: int = 2,
+    *,
+    arrival: float = 0.15,
+    service: float = 0.1,
+    help_rate: float = 0.2,
+    reward: float = 0.0,
+    holding: Sequence[float] | None = None,
+    gamma: float = 0.99,
+) -> MDP:
+    """Queues in series with one helper, who can stand at one station at a time.
+
+    Customers arrive at the first station and go through all of them in turn; each holds up to `capacity`, and who is done waits
+    in place while the next is full. State s has x_1 customers at the first station, x_2 at the second, and so on, the last
+    counting fastest. In each (uniformised) period one arrives, or one is done at some station, or the helper gets one done at the
+    station it stands at, action a, or nothing happens. r = reward arrival [x_1 < capacity] - Σ holding_i x_i.
+
+    Args:
+        capacity: the most customers a station holds; there are (capacity + 1)^stations states.
+        stations: how many there are in the series.
+        arrival: probability of an arrival in a period; a full first station turns it away.
+        service: probability that a station completes a service in a period.
+        help_rate: probability that the helper does; arrival + stations service + help_rate <= 1.
+        reward: paid for each customer admitted.
+        holding: cost a period of each customer, by station; by default stations, ..., 2, 1: as many as there are stations to go.
+        gamma: discount in [0, 1).
+
+    Rosberg, Varaiya and Walrand (1982), Optimal control of service in tandem queues, with a helper in place of a variable rate.
+    """
+    N, n = validate.positive_integer(capacity, "capacity"), validate.positive_integer(stations, "stations")
+    rates = {"arrival": arrival, "service": service, "help_rate": help_rate}
+    lam, mu, more = (validate.unit(x, name) for name, x in rates.items())
+    prize = validate.finite(reward, "reward")
+    costs = validate.vector(np.arange(n, 0.0, -1.0) if holding is None else holding, n, "holding", "station")
+    if lam + n * mu + more > 1.0 + validate.ROUNDING:
+        raise InvalidArgument(
+            f"arrival + stations service + help_rate must be at most 1; found {lam:g} + {n} * {mu:g} + {more:g}. "
+            "Shorten the period: divide all three by the same number."
+        )
+    step = (N + 1) ** np.arange(n - 1, -1, -1)
+
+    def dynamics(states: IntArray, action: int) -> tuple[object, object, object]:
+        x = states[:, None] // step % (N + 1)
+        onward = np.append(step[1:], 0) - step  # what a completed service does to the number of a state
+        free = np.column_stack((x[:, 1:] < N, np.ones(len(states), dtype=bool)))
+        done = np.where((x > 0) & free, states[:, None] + onward, states[:, None])
+        joined = np.where(x[:, 0] < N, states + step[0], states)
+        chances = [lam, *(mu + more * (i == action) for i in range(n))]
+        successors = np.column_stack((joined, done, states))
+        return successors, [*chances, max(1.0 - sum(chances), 0.0)], prize * lam * (x[:, 0] < N) - x @ costs
+
+    S = (N + 1) ** n
+    helping = [f"help station {i}" for i in range(1, n + 1)]
+    return MDP.from_function(dynamics, S, n, gamma, start=start_at(S, 0), action_names=helping)
+
+
 def replacement(
     n_states: int = 90,
     *,
