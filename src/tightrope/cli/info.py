@@ -80,16 +80,15 @@ def _facts(found: Reading, stated: bool) -> dict[str, Any]:
 def _components(mdp: MDP) -> tuple[int, int, int]:
     """Strongly connected components under all actions: how many, the size of the largest, and how many cannot be left."""
     import numpy as np
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
+
+    from tightrope.engine.outline import strong_components
 
     owner = np.repeat(mdp.pairs.states, np.diff(mdp.P.indptr))
-    ends = mdp.P.indptr[mdp.first]
-    graph = sp.csr_array((np.ones(mdp.P.nnz, dtype=np.int8), mdp.P.indices, ends), shape=(mdp.n_states, mdp.n_states))
-    count, which = connected_components(graph, directed=True, connection="strong")
-    left = np.zeros(count, dtype=bool)
+    which = strong_components(mdp)
+    sizes = np.bincount(which)
+    left = np.zeros(len(sizes), dtype=bool)
     left[which[owner[which[owner] != which[mdp.P.indices]]]] = True
-    return int(count), int(np.bincount(which).max()), int((~left).sum())
+    return len(sizes), int(sizes.max()), int((~left).sum())
 
 
 def _shown(facts: dict[str, Any]) -> dict[str, str]:

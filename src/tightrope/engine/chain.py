@@ -1,7 +1,7 @@
 """The value of one Markov chain, v = r + γ P v: by whatever this chain turns out to be made for.
 
-Sweeps where it mixes fast, Gauss-Seidel where values run along paths, GMRES where they diffuse, a factorisation where that is
-cheap. Each is tried for a round and judged by how far it brought the residual down; a round that did not is undone.
+Sweeps where it mixes fast, BiCGSTAB where values run along paths or diffuse, a factorisation where that is cheap. Each is tried
+for a round and judged by how far it brought the residual down; a round that did not is undone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import eliminate, factor_cost, model_band, solve_chain
+from tightrope.engine.direct import eliminate, factor_cost, model_band, narrow_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 from tightrope.kernels.bounds import EPS
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 SMALL = 2_000
 #: Sweeps, or products with P, in one round of a method; and sweeps to measure what it achieved.
 ROUND, MEASURE = 24, 3
+#: Most steps of BiCGSTAB in a round.
+STEPS = 80
 #: The methods of a round, by name.
-METHODS = ("sweep", "gauss_seidel", "krylov")
+METHODS = ("sweep", "krylov")
 #: Most Gauss-Seidel sweeps of a policy's chain in a model with sinks before other methods are tried.
 PATHS = 8 * ROUND
 #: Share of a chain's moves against its drift that over-relaxation makes up for.
@@ -70,9 +72,9 @@ def chain_value(
         favourite = max(gains, key=gains.__getitem__, default=favourite)
         left = np.log(span / target) / gains[favourite] if gains.get(favourite, 0.0) > 0.0 else np.inf
         if gains and left > LONG:
-            # Untried methods are tried in the order of what a trial costs; finding out about a factorisation costs most.
+            # Finding out what a factorisation costs takes longer than to try all methods, but for a band.
             untried = next((method for method in METHODS if method not in gains), None)
-            if untried in ("krylov", None) and cost < 0.0:
+            if cost < 0.0 and (untried is None or narrow_band(P) is not None):
                 cost = factor_cost(P)
             if 0.0 <= cost < left * P.nnz:
                 watch.backups += (work.products + 1) * len(r)
@@ -94,8 +96,8 @@ class _Rounds:
         self.P, self.r, self.gamma, self.v = P, r, gamma, v
         self._scratch = np.empty_like(v)
         self._reach = gamma / (1.0 - gamma)
+        #: The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P'.
         self._split: tuple[Any, ...] | None = None
-        self._direction = (True, True)
         self._shift = 0.0
         #: The spread of the error to reach.
         self.target = 0.0
@@ -127,38 +129,23 @@ class _Rounds:
         """Plain sweeps: a constant error costs nothing, and the rest shrinks as fast as the chain mixes."""
         self._sweeps(ROUND, self.target / self._reach)
 
-    def gauss_seidel(self) -> None:
-        """Sweeps in place, against the drift of the chain or to and fro: values run along a path in one of them."""
-        if self._split is None:
-            self._split, drift = _solved_for_staying(self.P, self.r, self.gamma)
-            self._direction = kernels.rounds.direction(*drift, True)
-        kernels.split_sweeps(*self._split, self.v, ROUND, 0.0, *self._direction, False, None, None)
-        self.products += ROUND
-
     def krylov(self) -> None:
-        """GMRES, matrix-free: its residual never grows, where BiCGSTAB's may without bound."""
-        from scipy.sparse.linalg import LinearOperator, gmres  # noqa: PLC0415  (loads with the first such round)
-
-        def operator(x: FloatArray) -> FloatArray:
-            return x - self.gamma * (self.P @ x)
-
-        A = LinearOperator(self.P.shape, matvec=operator, dtype=np.float64)
-        step, _ = gmres(A, self.r - operator(self.v), rtol=EPS, restart=ROUND - 2, maxiter=1)
-        self.v = self.v + step
-        self.products += ROUND
+        """BiCGSTAB, preconditioned by sweeps in place to and fro: values run along a path in one of them."""
+        n = len(self.v)
+        if self._split is None:
+            chain = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r)
+            self._split = tuple(np.empty_like(array) for array in chain)
+            kernels.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
+        vectors = (np.empty(n) for _ in range(6))
+        goal = 0.1 * self.target * (1.0 - self.gamma)
+        steps = kernels.krylov.bicgstab(*self._split, self.v, *vectors, 0.0, goal, STEPS, n)
+        self.products += 4 * steps + 2
 
     def _sweeps(self, most: int, target: float = -1.0) -> tuple[float, float]:
         arrays = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, self.gamma)
         n, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, most, target)
         self.products += n
         return low, high
-
-
-def _solved_for_staying(P: sp.csr_array, r: FloatArray, gamma: float) -> tuple[tuple[Any, ...], tuple[float, float]]:
-    """The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P'; and its moves up and down."""
-    chain = (unsigned(P.indptr), unsigned(P.indices), P.data, r)
-    split = tuple(np.empty_like(array) for array in chain)
-    return split, kernels.extract_split(*chain, np.arange(len(r), dtype=np.uint32), gamma, *split)
 
 
 def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:

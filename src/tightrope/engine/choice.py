@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.engine.methods import IMPROVEMENTS, factorise, gauss_seidel, sweep
+from tightrope.engine.methods import IMPROVEMENTS, factorise, gauss_seidel, krylov, sweep
 from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HOPE = 30.0
 #: Backups of the whole model that sweeps take where they are the right method.
 QUICK = 20.0
+#: Backups of the whole model that BiCGSTAB may take before it is tried.
+DIFFUSE = 25.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: A method that gains nothing is taken to need this many times what was spent on it.
@@ -38,10 +40,13 @@ FORGIVENESS = 0.8
 NAMES: dict[Method, str] = {
     sweep: "sweeps of the greedy policy (modified policy iteration)",
     gauss_seidel: "Gauss-Seidel sweeps, against the drift of the greedy policy where it has one",
+    krylov: "BiCGSTAB on the greedy policy's chain, preconditioned by Gauss-Seidel sweeps to and fro (policy iteration)",
     factorise: "factorisation of the greedy policy's chain (policy iteration)",
 }
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
+#: What is said where components are solved one by one.
+IN_PARTS = "the model falls into components, which are solved one after the other: no transition leads back from those before"
 #: What is said where rows are wide.
 PRUNED = "actions that cannot be best any more are left out of backups: rows are wide"
 
@@ -68,10 +73,11 @@ class Choice:
             return factorise
         if not self.tried:
             return gauss_seidel if self.work.has_sinks else sweep
-        options: dict[Method, float] = {sweep: QUICK * self.work.nnz, gauss_seidel: HOPE * self.work.nnz}
+        nnz = self.work.nnz
+        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz, krylov: DIFFUSE * nnz}
         options |= {method: tried.remaining for method, tried in self.tried.items()}
-        if factorise not in options and IMPROVEMENTS * (self.work.nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
-            options[factorise] = IMPROVEMENTS * (self.work.nnz + self.work.factor_cost())
+        if factorise not in options and IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
+            options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
     def learn(self, method: Method, tell: Callable[[], Report], gained: float) -> None:
@@ -88,11 +94,11 @@ class Choice:
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
         if method is sweep and gained < 0.9:
             now.remaining = report.remaining
-        elif method is gauss_seidel and gained < 0.9:
+        elif method in (gauss_seidel, krylov) and gained < 0.9:
             now.remaining = min(report.remaining, by_gap)
-        elif method is factorise and now.rounds < 2 * IMPROVEMENTS:
+        elif method in (krylov, factorise) and now.rounds < 2 * IMPROVEMENTS:
             now.remaining = report.remaining
         else:
             now.remaining = max(DOUBT * now.spent, 2.0 * HOPE * nnz)
-        if method is not factorise and now.rounds >= TRUST:
+        if method in (sweep, gauss_seidel) and now.rounds >= TRUST:
             now.remaining = max(now.remaining, now.spent)

@@ -1,4 +1,4 @@
-"""Three ways to bring a value function nearer the optimum, each good on models where the others are poor.
+"""Four ways to bring a value function nearer the optimum, each good on models where the others are poor.
 
 Each takes the workspace, after a look (u = T v and its greedy pairs known) unless it is fresh, and leaves a better v behind. What
 it returns can tell, if the round was not enough, what that cost and what finishing would cost at this rate, in multiplications.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
@@ -35,6 +37,10 @@ IN_A_ROW = 12
 IMPROVEMENTS = 12.0
 
 
+#: Fewest and most steps of BiCGSTAB before the policy is looked at again, and the multiplications they may take together.
+FEWEST, STEPS, LONG = 8, 80, 3e8
+#: States of components that are solved in one call.
+BATCH = 100_000
 #: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.
 AHEAD = 1 / 8
 
@@ -102,6 +108,33 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     return report
 
 
+def krylov(work: Workspace) -> Callable[[], Report]:
+    """Policy iteration whose chains are evaluated by BiCGSTAB, component by component where the model falls into many.
+
+    Best where values diffuse: networks of queues, walks without a goal, models in which few states can be come back to.
+    """
+    work.take_backup()
+    parts = work.parts()
+    most = (4 * work.improvements if parts.many else work.improvements) if work.small or parts.many else 1
+    steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
+    before, lo, last = work.improved, 0, len(parts.begin) - 1
+    missed = pairs = states = 0
+    while lo < last and not work.late:
+        hi = max(lo + 1, int(np.searchsorted(parts.begin, parts.begin[lo] + BATCH, side="right")) - 1)
+        found = work.krylov_round(parts, lo, hi, most, steps)
+        missed, pairs, states, lo = missed + found[0], pairs + found[1], states + found[2], hi
+
+    def report() -> Report:
+        cost = 1.7 * work.nnz * pairs / work.pairs + 1.5 * work.chain_nnz * states / work.S
+        if missed == 0:
+            return Report(cost, work.nnz)
+        if parts.many:
+            return Report(cost, cost)
+        return Report(cost, max(0.5 * IMPROVEMENTS - work.improved, 2.0) * cost / (work.improved - before))
+
+    return report
+
+
 def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float, float, float]:
     """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
     rounds = kernels.rounds
@@ -119,12 +152,12 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             change, turn = work.bellman_gauss_seidel()
         cycles += 1
         least, largest = kernels.extent(work.u if near else work.v)
-        goal = 0.9 * work.aim.gap(max(-least, largest)) * (1.0 - work.gamma) / max(work.gamma**2, 0.5)
+        goal = kernels.bounds.sweep_goal(max(-least, largest), work.gamma, *work.aim)
         if before < inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
         over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)
-        done = near and work.span <= rounds.span_goal(least, largest, work.low, work.high, work.gamma, *work.aim)
+        done = near and work.span <= kernels.bounds.span_goal(least, largest, work.low, work.high, work.gamma, *work.aim)
         if done or change <= goal or over:
             return cycles, swept, change, goal, rate
         if near:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import IN_ORDER, NAMES, PRUNED, Choice
+from tightrope.engine.choice import IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.workspace import Aim, Workspace
@@ -97,6 +97,8 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     tell = method(choice.work)
     if choice.work.order[0] is not None:
         watch.note(IN_ORDER)
+    if choice.work.in_parts:
+        watch.note(IN_PARTS)
     if choice.work.wide:
         watch.note(PRUNED)
     return method, tell

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tightrope import kernels
 from tightrope.engine.direct import model_band
 from tightrope.engine.room import BLOCKS
 from tightrope.kernels import team
@@ -14,11 +15,14 @@ from tightrope.kernels import team
 if TYPE_CHECKING:
     from tightrope.engine.direct import Band
     from tightrope.model.mdp import MDP
+    from tightrope.model.validate import IntArray
 
 #: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
 SMALL = 500_000
 #: Transitions of a pair from which on to leave one out saves more than to find out that it may be.
 WIDE = 16
+#: Share of the states in one component beyond which it is solved with the rest.
+MOST = 0.5
 
 
 class Outline(NamedTuple):
@@ -50,6 +54,57 @@ def outline(mdp: MDP) -> Outline:
         wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
         mdp.facts["outline"] = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, nnz >= 2 * team.WORTH_IT, wide)
     found: Outline = mdp.facts["outline"]
+    return found
+
+
+class Parts(NamedTuple):
+    """States in parts that can be solved one after the other: from none does a transition lead to a later one."""
+
+    #: Which states come first, and the place of each in that; None where their numbers will do.
+    order: Any
+    place: Any
+    #: Where parts begin in that order, and where the last one ends.
+    begin: Any
+
+    @property
+    def many(self) -> bool:
+        """Whether there is more than one."""
+        return len(self.begin) > 2
+
+
+def strong_components(mdp: MDP) -> IntArray:
+    """The number of each state's strongly connected component, from 0; none leads to one of a higher number [S]."""
+    S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    component = np.empty(S, np.int64)
+    kernels.graph.components(
+        indptr, indices, first, component, np.empty(S, indptr.dtype), np.empty(S, indices.dtype), np.empty(S, bool)
+    )
+    return component
+
+
+def components(mdp: MDP, order: Any, place: Any) -> Parts:
+    """The strongly connected components of a model, successors first; those of one state each in a row are one part.
+
+    Within a part, states are in this order. A component that has most of the states is as good as the whole. Found once for a
+    model and its twins.
+    """
+    if "components" not in mdp.facts:
+        S = mdp.n_states
+        component = strong_components(mdp)
+        sizes = np.bincount(component)
+        if sizes.max() > MOST * S:
+            mdp.facts["components"] = Parts(order, place, np.array([0, S]))
+        else:
+            index = mdp.arrays[1].dtype
+            states = np.arange(S, dtype=index) if order is None else order
+            states = states[np.argsort(component[states], kind="stable")]
+            places = np.empty(S, index)
+            places[states] = np.arange(S, dtype=index)
+            single = sizes == 1
+            begin = np.append(0, np.cumsum(sizes))
+            begin = begin[~np.concatenate(([False], single[1:] & single[:-1], [False]))]
+            mdp.facts["components"] = Parts(states, places, begin)
+    found: Parts = mdp.facts["components"]
     return found
 
 

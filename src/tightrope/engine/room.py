@@ -25,6 +25,7 @@ class Room:
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
+    _krylov: tuple[FloatArray, ...] | None = None
 
     @classmethod
     def of(cls, mdp: MDP) -> Room:
@@ -72,6 +73,14 @@ class Room:
             self._ceilings = np.empty(mdp.n_pairs), np.empty(mdp.n_states)
         return self._ceilings
 
+    def krylov(self, mdp: MDP) -> tuple[FloatArray, ...]:
+        """The vectors that BiCGSTAB works in."""
+        if self._P is not mdp.P:
+            self._clear(mdp)
+        if self._krylov is None:
+            self._krylov = tuple(np.empty(mdp.n_states) for _ in range(6))
+        return self._krylov
+
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
-        self._P, self._chain, self._band, self._rewards, self._ceilings = mdp.P, None, None, None, None
+        self._P, self._chain, self._band, self._rewards, self._ceilings, self._krylov = mdp.P, None, None, None, None, None

@@ -12,12 +12,13 @@ import scipy.sparse as sp
 from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
-from tightrope.engine.outline import cuts, outline
+from tightrope.engine.outline import components, cuts, outline
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
+    from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
@@ -68,6 +69,10 @@ class Workspace:
     reverse = True
     #: How many chains were factorised.
     factorised = 0
+    #: Whether components have been solved one by one.
+    in_parts = False
+    #: How often BiCGSTAB has evaluated a chain.
+    improved = 0
     _factor_cost: float | None = None
     _caution = 0.0
     _blocks: list[tuple[Any, ...]] | None = None
@@ -77,7 +82,7 @@ class Workspace:
         self._room = room or Room()
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
-        self.S, self._L, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut, self.wide = outline(mdp)
+        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut, self.wide = outline(mdp)
         self._threads = team.team_size(threads, self.nnz) if self.cut else 1
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
@@ -118,13 +123,13 @@ class Workspace:
             parts = self._pieces() if self.chaining else [(None, None, None, None, *part[-2:]) for part in self._pieces()]
             found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
             self.low, self.high = extremes([part[:2] for part in found])
-            self.backups += sum(part[2] for part in found) - self._L
+            self.backups += sum(part[2] for part in found) - self.pairs
         elif self.chaining:
             arguments = (*self._model, self.v, self.u, self.rows, scattered(self._mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
-        self.backups += self._L
+        self.backups += self.pairs
         self.looked, self._seen, self.chained = True, None, self.chaining
 
     def _prune(self) -> tuple[Any, Any, float]:
@@ -156,7 +161,7 @@ class Workspace:
         if self.looked:
             return
         self.low, self.high = kernels.rounds.look_at_rewards(*self._model[3:], self.base, self.u, self.rows)
-        self.backups += self._L
+        self.backups += self.pairs
         self.looked = True
         self._foresee((self.low + self.base, self.high + self.base))
 
@@ -194,7 +199,7 @@ class Workspace:
             *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
         )  # fmt: skip
         self._seen, self.low, self.high = seen, seen[0], seen[1]
-        self.backups += bellman * self._L + chain * self.S
+        self.backups += bellman * self.pairs + chain * self.S
         if lost:
             self._put_in_order()
             return self.gauss_seidel_round(budget, most)
@@ -220,14 +225,33 @@ class Workspace:
         found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most, *self._mdp.rounding)
         n, seen = found
         self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
-        self.backups += n * ((1 + ahead) * self._L + self.S)
+        self.backups += n * ((1 + ahead) * self.pairs + self.S)
         self.factorised += n
+
+    def parts(self) -> Parts:
+        """The parts that the model is solved in, one after the other."""
+        parts = components(self._mdp, *self.order)
+        self.in_parts = parts.many
+        return parts
+
+    def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int) -> tuple[int, int, int]:
+        """Policy iteration on the parts lo..hi-1; returns how many are not solved yet, and the rows and states computed.
+
+        u is scratch.
+        """
+        chain, vectors = self._room.chain(self._mdp), self._room.krylov(self._mdp)
+        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi, most, steps)
+        missed, improved, computed, swept = kernels.krylov.krylov_round(*arguments)
+        self.backups += computed + swept
+        self.improved += improved
+        self.chained = False
+        return missed, computed, swept
 
     def _unseen(self) -> float:
         """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
         if self.looked:
             return -inf
-        self.backups += self._L
+        self.backups += self.pairs
         return self.base
 
     def eliminate(self) -> None:
@@ -240,7 +264,7 @@ class Workspace:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
         arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0])
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
-        self.backups += n * self._L
+        self.backups += n * self.pairs
         if lost:
             self._put_in_order()
             return self.spread_values()
@@ -251,7 +275,7 @@ class Workspace:
         """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
         if self.has_sinks and "order" not in self._mdp.facts:
             n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None)
-            self.backups += n * self._L
+            self.backups += n * self.pairs
             self._mdp.facts["order"] = self.order
             if lost:
                 self._put_in_order()
@@ -260,13 +284,13 @@ class Workspace:
         """Have states follow those that they lead to: the numbers they came with keep values from spreading."""
         indptr, indices, _, _, first, _ = self._model
         order, place = np.empty((2, self.S), indices.dtype)
-        kernels.spread.outward(indptr, indices, first, np.empty(self.S + 1, indptr.dtype), np.empty_like(indices), order, place)
+        kernels.graph.outward(indptr, indices, first, np.empty(self.S + 1, indptr.dtype), np.empty_like(indices), order, place)
         self._mdp.facts["order"] = self.order = order, place
         self.backwards = False
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
-        self.backups += self._L
+        self.backups += self.pairs
         found = self._in_place(kernels.gauss_seidel, (*self._model, self.v, self.rows, self.backwards))
         changes, up, down = zip(*found, strict=True)
         self.reverse = self.backwards

@@ -38,3 +38,21 @@ def bounds(least, most, low, high, reward_size, of_values, leak, grown, shrunk):
     above = backup_error + tail(high + change_error, grown, shrunk)
     floor = 2.0 * (backup_error + tail(change_error + leak * v_size, grown, shrunk))
     return below, above, max(abs(least + below), abs(most + above), SMALLEST), floor
+
+
+@loop
+def span_goal(least, largest, low, high, gamma, tol, atol, floor):
+    """The span of T v - v, which is from low to high, at which bounds around least <= T v <= largest are close enough."""
+    reach = gamma / (1.0 - gamma)
+    centre = 0.5 * reach * (low + high)
+    scale = max(abs(least + centre), abs(largest + centre))
+    return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
+
+
+@loop
+def sweep_goal(size, gamma, tol, atol, floor):
+    """The largest change of a Bellman sweep in place after which bounds are close enough, where values are of this size.
+
+    The residual is at most gamma times as large then.
+    """
+    return 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)

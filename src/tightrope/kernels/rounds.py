@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from tightrope.kernels import band, pruned
-from tightrope.kernels.bounds import bounds
+from tightrope.kernels.bounds import bounds, span_goal, sweep_goal
 from tightrope.kernels.serial import (
     backup,
     best_pairs,
@@ -58,15 +58,6 @@ def direction(up, down, backwards):
     """
     turn = abs(up - down) <= DRIFT * (up + down)
     return (not backwards if turn else up > down), turn
-
-
-@loop
-def span_goal(least, largest, low, high, gamma, tol, atol, floor):
-    """The span of T v - v, which is from low to high, at which bounds around least <= T v <= largest are close enough."""
-    reach = gamma / (1.0 - gamma)
-    centre = 0.5 * reach * (low + high)
-    scale = max(abs(least + centre), abs(largest + centre))
-    return 0.9 * max(atol if atol >= 0.0 else tol * scale, floor) / max(reach, 0.5)
 
 
 @loop
@@ -123,9 +114,7 @@ def gauss_seidel_round(
             )  # fmt: skip
         cycles += 1
         least, largest = extent(u) if near else extent(v)
-        size = max(-least, largest)
-        # After a sweep that changed nothing by more than this the residual is at most gamma times as large.
-        goal = 0.9 * max(atol if atol >= 0.0 else tol * size, floor) * (1.0 - gamma) / max(gamma * gamma, 0.5)
+        goal = sweep_goal(max(-least, largest), gamma, tol, atol, floor)
         if before < np.inf:
             rate = change / before
             patience = chain_patience(patience, sweeps, chain_change, change)

@@ -320,7 +320,7 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
     """One Gauss-Seidel sweep of v = r + P v in place, in order of the states or against it; returns the largest change.
 
     Unless `keep` is None, that times v(s) is added in every state: where r and P are 1 - keep times as large as they should be,
-    this is over-relaxation for keep < 0.
+    this is over-relaxation for keep < 0. Where r is None it is zero.
 
     The rows of the chain are those of the states lo..hi-1, in `reverse` order or not. Where there are many, both halves are
     swept side by side: each state would otherwise wait for the one before.
@@ -336,7 +336,7 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
                 if order is not None:
                     s = uint64(order[s])
                 k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
-                even, odd = r[row] if keep is None else r[row] + keep * v[s], 0.0
+                even, odd = 0.0 if r is None else r[row] if keep is None else r[row] + keep * v[s], 0.0
                 if end == k + THREE and (
                     others is None
                     or (place is None and begin <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted

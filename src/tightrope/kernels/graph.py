@@ -1,0 +1,121 @@
+"""Orders of the states of a model in which values spread fast, from the graph of its transitions."""
+
+from __future__ import annotations
+
+from tightrope.kernels.serial import ONE
+from tightrope.kernels.tiers import loop, uint64
+
+
+@loop
+def outward(indptr, indices, first, begin, sources, order, place):
+    """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
+
+    `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    """
+    size = uint64(len(place))
+    found = uint64(0)
+    for s in range(size + ONE):
+        begin[s] = 0
+    for s in range(size):
+        sink = True
+        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+            j = uint64(indices[k])
+            if j != s:
+                begin[j + ONE] += ONE
+                sink = False
+        place[s] = size
+        if sink:
+            order[found] = s
+            place[s] = found
+            found += ONE
+    for s in range(size):
+        begin[s + ONE] += begin[s]
+    for s in range(size):
+        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+            j = uint64(indices[k])
+            if j != s:
+                sources[begin[j]] = s
+                begin[j] += ONE
+    # What came to lie at j begins where that of j - 1 ends by now.
+    done = uint64(0)
+    while done < found:
+        j = uint64(order[done])
+        for i in range(uint64(begin[j - ONE]) if j > 0 else uint64(0), uint64(begin[j])):
+            s = uint64(sources[i])
+            if place[s] == size:
+                order[found] = s
+                place[s] = found
+                found += ONE
+        done += ONE
+    for s in range(size):
+        if place[s] == size:
+            order[found] = s
+            place[s] = found
+            found += ONE
+
+
+@loop
+def components(indptr, indices, first, component, reached, waiting, root):
+    """The strongly connected components of a model, each numbered after all it leads to, from 0; returns how many.
+
+    Pearce's algorithm: what has been met has the number at which it was, or the smallest that it leads back to, and once its
+    component is complete a number above all these. The rest is scratch [S]: `reached` is the next transition of each state;
+    `waiting` holds the path from the front, and from the back those who wait for their component to be complete.
+    """
+    size = uint64(len(component))
+    for s in range(size):
+        component[s] = 0
+    met, top, last = uint64(1), uint64(size), uint64(2) * size
+    complete = last
+    for start in range(size):
+        if component[start] != 0:
+            continue
+        depth = uint64(0)
+        waiting[depth] = start
+        component[start] = met
+        met += ONE
+        reached[start] = indptr[first[start]]
+        root[start] = True
+        while True:
+            s = uint64(waiting[depth])
+            k, stop = uint64(reached[s]), uint64(indptr[first[s + ONE]])
+            smallest = uint64(component[s])
+            deeper = False
+            while k < stop:
+                j = uint64(indices[k])
+                number = uint64(component[j])
+                if number == 0:
+                    deeper = True
+                    break
+                if number < smallest:
+                    smallest = number
+                    root[s] = False
+                k += ONE
+            component[s] = smallest
+            reached[s] = k
+            if deeper:
+                j = uint64(indices[k])
+                depth += ONE
+                waiting[depth] = j
+                component[j] = met
+                met += ONE
+                reached[j] = indptr[first[j]]
+                root[j] = True
+                continue
+            if root[s]:
+                met -= ONE
+                while top < size and component[waiting[top]] >= smallest:
+                    component[waiting[top]] = complete
+                    top += ONE
+                    met -= ONE
+                component[s] = complete
+                complete -= ONE
+            else:
+                top -= ONE
+                waiting[top] = s
+            if depth == 0:
+                break
+            depth -= ONE
+    for s in range(size):
+        component[s] = last - uint64(component[s])
+    return last - complete

@@ -1,0 +1,167 @@
+"""BiCGSTAB on the chains of greedy policies, with Gauss-Seidel sweeps to and fro as its preconditioner.
+
+A chain is in split form, v = r + P v with no diagonal in P. One sweep forth and one back take v to an affine function of it; what
+BiCGSTAB looks for is where that function changes nothing. Its residual can grow without bound on the way, so the best v is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.kernels.bounds import sweep_goal
+from tightrope.kernels.serial import ONE, extent, gauss_seidel, split_gauss_seidel
+from tightrope.kernels.tiers import loop, uint64
+
+#: By how much the residual of a chain is to shrink before the policy is looked at again.
+SHARE = 0.1
+#: Share of what evaluating a policy costs that is spent on Bellman sweeps before the next evaluation.
+AHEAD = 1 / 8
+#: Share of the size of first values that values will have at least, as long as nothing better is known.
+ROUGH = 0.01
+#: A residual this much larger than the best one has gone astray.
+ASTRAY = 1e8
+
+
+@loop
+def to_and_fro(indptr, indices, data, r, x, n):
+    """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
+    split_gauss_seidel(x, False, False, None, None, None, None, indptr, indices, data, r, 0, n)
+    split_gauss_seidel(x, True, False, None, None, None, None, indptr, indices, data, r, 0, n)
+
+
+@loop
+def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, image, probe, share, goal, most, n):
+    """The value of a chain of n states, from v: until no residual exceeds `goal`, or `share` of what it was; up to `most` steps.
+
+    The six vectors after v are scratch. Returns how many steps there were, four sweeps each.
+    """
+    size = uint64(n)
+    for s in range(size):
+        residual[s] = v[s]
+    to_and_fro(indptr, indices, data, r, residual, n)
+    least, match = 0.0, 0.0
+    for s in range(size):
+        residual[s] -= v[s]
+        shadow[s] = residual[s]
+        direction[s] = residual[s]
+        best[s] = v[s]
+        match += residual[s] * residual[s]
+        least = max(least, abs(residual[s]))
+    largest, goal, steps = least, max(goal, share * least), 0
+    while steps < most and largest > goal and largest < ASTRAY * least:
+        for s in range(size):
+            image[s] = direction[s]
+        to_and_fro(indptr, indices, data, None, image, n)
+        total = 0.0
+        for s in range(size):
+            image[s] = direction[s] - image[s]
+            total += shadow[s] * image[s]
+        if total == 0.0:
+            break
+        along = match / total
+        for s in range(size):
+            residual[s] -= along * image[s]
+            probe[s] = residual[s]
+        to_and_fro(indptr, indices, data, None, probe, n)
+        product, square = 0.0, 0.0
+        for s in range(size):
+            probe[s] = residual[s] - probe[s]
+            product += probe[s] * residual[s]
+            square += probe[s] * probe[s]
+        down = product / square if square > 0.0 else 0.0
+        before, match, largest = match, 0.0, 0.0
+        for s in range(size):
+            v[s] += along * direction[s] + down * residual[s]
+            residual[s] -= down * probe[s]
+            match += shadow[s] * residual[s]
+            largest = max(largest, abs(residual[s]))
+        steps += 1
+        if largest < least:
+            least = largest
+            for s in range(size):
+                best[s] = v[s]
+        if before == 0.0 or down == 0.0:
+            break
+        turn = match / before * along / down
+        for s in range(size):
+            direction[s] = residual[s] + turn * (direction[s] - down * image[s])
+    if not largest <= least:
+        for s in range(size):
+            v[s] = best[s]
+    return steps
+
+
+@loop
+def inside(indptr, indices, data, r, v, place, lo, n):
+    """The chain of the places lo..lo+n-1 in numbers of its own, from 0: what leads outside becomes reward."""
+    at, k, begin, end = uint64(0), uint64(0), uint64(lo), uint64(lo) + uint64(n)
+    for i in range(uint64(n)):
+        stop = uint64(indptr[i + ONE])
+        while k < stop:
+            j = uint64(indices[k])
+            there = uint64(place[j])
+            if begin <= there < end:
+                indices[at] = there - begin
+                data[at] = data[k]
+                at += ONE
+            else:
+                r[i] += data[k] * v[j]
+            k += ONE
+        indptr[i + ONE] = at
+
+
+@loop
+def krylov_round(
+    indptr, indices, data, r, first, gamma, v, rows, to_indptr, to_indices, to_data, to_r,
+    x, best, residual, shadow, direction, image, probe,
+    tol, atol, floor, order, place, begin, lo, hi, most, steps,
+):  # fmt: skip
+    """Policy iteration on one part of the states after the other, those of the places begin[i]..begin[i+1]-1 for lo <= i < hi.
+
+    Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
+    Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, until a sweep changes so little that bounds
+    will be close enough, or `most` times. Returns how many parts were not brought so far, the improvements, the pairs computed
+    in Bellman sweeps, and the states computed in sweeps of chains.
+    """
+    least, largest = extent(v)
+    known = ROUGH * max(-least, largest)
+    missed, improvements, computed, swept = 0, 0, 0, 0
+    for part in range(lo, hi):
+        start, stop = int(begin[part]), int(begin[part + 1])
+        n = stop - start
+        ahead, improved, size = 0, 0, known
+        while True:
+            change, goal, size = np.inf, 0.0, known
+            for _ in range(1 + ahead):
+                change, _up, _down = gauss_seidel(
+                    indptr, indices, data, r, first, gamma, v, rows, False, order, place, None,
+                    to_indptr, to_indices, to_data, to_r, start, stop,
+                )  # fmt: skip
+                size = known
+                for i in range(uint64(start), uint64(stop)):
+                    s = i if order is None else uint64(order[i])
+                    size = max(size, abs(v[s]))
+                    computed += int(first[s + ONE] - first[s])
+                goal = 0.5 * sweep_goal(size, gamma, tol, atol, floor)  # values may be too low here and too high there
+                if change <= goal:
+                    break
+            if change <= goal or improved >= most:
+                missed += change > goal
+                break
+            for i in range(uint64(n)):
+                x[i] = v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])]
+            if order is not None:
+                inside(to_indptr, to_indices, to_data, to_r, v, place, start, n)
+            done = bicgstab(
+                to_indptr, to_indices, to_data, to_r, x, best, residual, shadow, direction, image, probe,
+                SHARE, 0.1 * goal, steps, n,
+            )  # fmt: skip
+            for i in range(uint64(n)):
+                v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])] = x[i]
+            sweeps = 4 * done + 2
+            swept += sweeps * n
+            ahead = int(AHEAD * sweeps * len(v) / len(r))
+            improved += 1
+        improvements += improved
+        known = max(known, size)
+    return missed, improvements, computed, swept

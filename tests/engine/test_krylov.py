@@ -1,0 +1,276 @@
+"""BiCGSTAB on chains and policy iteration component by component: against dense algebra, SciPy's components and each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+import tightrope as tr
+from tightrope import kernels, problems
+from tightrope.engine import methods
+from tightrope.engine.choice import IN_PARTS, Choice
+from tightrope.engine.outline import components, strong_components
+from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
+
+
+def split_chain(seed, S=60, gamma=0.99, width=4):
+    """A random chain solved for the chance of staying put, and its value."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((S, S))
+    for row in P:
+        successors = rng.choice(S, rng.integers(1, width + 1), replace=False)
+        row[successors] = rng.dirichlet(np.ones(len(successors)))
+    r = rng.normal(size=S)
+    stay = 1.0 - gamma * np.diag(P)
+    A = sp.csr_array(gamma * (P - np.diag(np.diag(P))) / stay[:, None])
+    arrays = (A.indptr.astype(np.uint32), A.indices.astype(np.uint32), A.data, r / stay)
+    return arrays, A.toarray(), np.linalg.solve(np.eye(S) - gamma * P, r)
+
+
+def bicgstab(chain, v, share=0.0, goal=0.0, most=400):
+    return kernels.krylov.bicgstab(*chain, v, *np.empty((6, len(v))), share, goal, most, len(v))
+
+
+def residual(chain, v):
+    """By how much a sweep forth and one back changes v, entry by entry."""
+    swept = v.copy()
+    P = sp.csr_array((chain[2], chain[1].astype(int), chain[0].astype(int)), shape=(len(v), len(v))).toarray()
+    for s in [*range(len(v)), *reversed(range(len(v)))]:
+        swept[s] = chain[3][s] + P[s] @ swept
+    return np.abs(swept - v).max()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bicgstab_finds_the_value_of_a_chain(seed):
+    chain, _, exact = split_chain(seed, gamma=(0.9, 0.99, 0.9999)[seed % 3])
+    v = np.zeros(len(exact))
+    scale = np.abs(exact).max()
+    steps = bicgstab(chain, v, goal=1e-14 * scale)
+    assert 0 < steps < 400
+    np.testing.assert_allclose(v, exact, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 30])
+def test_bicgstab_never_leaves_a_worse_residual_behind(seed, most):
+    """On cycles of a random length, where the method is known to go astray."""
+    rng = np.random.default_rng(seed)
+    S = int(rng.integers(3, 80))
+    P = sp.csr_array((np.full(S, 0.9999), (np.arange(S), rng.permutation(S))), shape=(S, S))
+    P.setdiag(0.0)
+    P.eliminate_zeros()
+    chain = (P.indptr.astype(np.uint32), P.indices.astype(np.uint32), P.data, rng.normal(size=S))
+    v = rng.normal(size=S)
+    before = residual(chain, v)
+    bicgstab(chain, v, most=most)
+    assert residual(chain, v) <= before * (1.0 + 1e-9)
+
+
+def test_bicgstab_stops_where_it_is_told_to():
+    chain, _, exact = split_chain(1)
+    v = np.zeros(len(exact))
+    before = residual(chain, v)
+    few = bicgstab(chain, v, share=0.1)
+    assert residual(chain, v) <= 0.1 * before
+    many = bicgstab(chain, np.zeros(len(exact)), share=1e-6)
+    assert 0 < few < many
+    assert bicgstab(chain, np.zeros(len(exact)), goal=2.0 * before) == 0
+    assert bicgstab(chain, np.zeros(len(exact)), most=2) == 2
+
+
+def test_at_the_value_itself_there_is_nothing_to_do():
+    chain = (np.zeros(4, np.uint32), np.zeros(0, np.uint32), np.zeros(0), np.array([1.0, -2.0, 0.5]))
+    v = np.array([1.0, -2.0, 0.5])
+    assert bicgstab(chain, v) == 0
+    np.testing.assert_array_equal(v, [1.0, -2.0, 0.5])
+
+
+def test_what_leads_out_of_a_part_becomes_reward():
+    chain, P, _ = split_chain(3, S=20)
+    rng = np.random.default_rng(0)
+    v, order = rng.normal(size=20), rng.permutation(20).astype(np.uint32)
+    place = np.empty_like(order)
+    place[order] = np.arange(20)
+    lo, n = 6, 9
+    part = order[lo : lo + n]
+    rows = [np.flatnonzero(P[s]) for s in part]
+    indptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint32)
+    arrays = (
+        indptr,
+        np.concatenate(rows).astype(np.uint32),
+        np.concatenate([P[s, row] for s, row in zip(part, rows, strict=True)]),
+    )
+    r = chain[3][part].copy()
+    kernels.krylov.inside(*arrays, r, v, place, lo, n)
+    found = sp.csr_array((arrays[2][: indptr[n]], arrays[1][: indptr[n]], indptr), shape=(n, n)).toarray()
+    np.testing.assert_array_equal(found, P[np.ix_(part, part)])
+    outside = np.setdiff1d(np.arange(20), part)
+    np.testing.assert_allclose(r, chain[3][part] + P[np.ix_(part, outside)] @ v[outside])
+
+
+def random_graph(seed):
+    """A model of few states and fewer transitions: components of all sizes."""
+    rng = np.random.default_rng(seed)
+    S, A = int(rng.integers(1, 30)), int(rng.integers(1, 3))
+    P = [np.eye(S)[rng.integers(0, S, S)] * 0.5 + np.eye(S)[rng.integers(0, S, S)] * 0.5 for _ in range(A)]
+    return tr.MDP.from_actions([sp.csr_array(p) for p in P], rng.normal(size=(S, A)), 0.95)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_components_are_those_of_scipy_and_successors_come_first(seed):
+    mdp = random_graph(seed)
+    S = mdp.n_states
+    graph = np.zeros((S, S))
+    for s in range(S):
+        graph[s] = mdp.P.toarray()[mdp.first[s] : mdp.first[s + 1]].sum(axis=0)
+    count, expected = connected_components(sp.csr_array(graph), connection="strong")
+    found = strong_components(mdp)
+    assert len(set(zip(found.tolist(), expected.tolist(), strict=True))) == count == found.max() + 1
+    sources, successors = np.nonzero(graph)
+    assert (found[sources] >= found[successors]).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_are_whole_components_and_lead_only_to_earlier_ones(seed):
+    mdp = random_graph(seed)
+    S, component = mdp.n_states, strong_components(mdp)
+    order, place, begin = components(mdp, *AS_NUMBERED)
+    assert (begin[0], begin[-1]) == (0, S)
+    if order is None:
+        assert len(begin) == 2
+        assert np.bincount(component).max() > S / 2
+        return
+    np.testing.assert_array_equal(np.asarray(order)[np.asarray(place)], np.arange(S))
+    part = np.searchsorted(begin, np.asarray(place), side="right") - 1
+    for c in range(component.max() + 1):
+        assert len(set(part[component == c])) == 1
+    owner = np.repeat(mdp.pairs.states, np.diff(mdp.P.indptr))
+    assert (part[owner] >= part[mdp.P.indices]).all()
+    for i, (lo, hi) in enumerate(itertools.pairwise(begin)):
+        numbers = component[part == i]
+        assert len(set(numbers)) in (1, hi - lo)  # one component, or one state each
+
+
+def phases(count=12, size=25, gamma=0.999, seed=0, *, closed=False):
+    """Garnets one after the other: from each, now and then, on to a later one; or from none of them anywhere."""
+    rng = np.random.default_rng(seed)
+    S, A, b = count * size, 2, 4
+    phase = np.arange(S) // size
+    new = rng.permutation(S)
+    successors = phase[:, None, None] * size + rng.integers(0, size, (S, A, b))
+    if not closed:
+        leaves, later = rng.random((S, A)) < 0.1, np.minimum(phase[:, None] + rng.integers(1, 4, (S, A)), count - 1)
+        successors[..., 0] = np.where(leaves, later * size + rng.integers(0, size, (S, A)), successors[..., 0])
+    chances, r = rng.dirichlet(np.ones(b), (S, A)), rng.normal(size=(S, A)) * (1.0 + phase[:, None])
+    P = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            np.add.at(P[new[s], a], new[successors[s, a]], chances[s, a])
+    rewards = np.empty((S, A))
+    rewards[new] = r
+    return tr.MDP(P.reshape(S * A, S), rewards.ravel(), gamma)
+
+
+def dense_optimum(mdp):
+    """v* by policy iteration with dense solves, ties kept."""
+    P, r, first = mdp.P.toarray(), np.asarray(mdp.r), np.asarray(mdp.first)
+    rows = first[:-1].copy()
+    while True:
+        v = np.linalg.solve(np.eye(mdp.n_states) - mdp.gamma * P[rows], r[rows])
+        q = r + mdp.gamma * (P @ v)
+        best = np.array([first[s] + q[first[s] : first[s + 1]].argmax() for s in range(mdp.n_states)])
+        better = q[best] > q[rows] + 1e-10 * np.abs(q).max()
+        if not better.any():
+            return v
+        rows = np.where(better, best, rows)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_components_are_solved_one_after_the_other(closed, seed, monkeypatch):
+    monkeypatch.setattr(Choice, "next", lambda _self: methods.krylov)
+    mdp = phases(seed=seed, closed=closed)
+    sol = tr.solve(mdp, tol=1e-9)
+    assert sol.converged
+    assert IN_PARTS in sol.choices
+    assert np.abs(sol.value - dense_optimum(mdp)).max() <= sol.gap
+    assert sol.iterations <= 3  # a component that has been solved stays so
+
+
+def test_components_save_work(monkeypatch):
+    """Twin: the same model solved whole, by the same method, computes several times as many rows."""
+    apart = tr.solve(phases())
+    assert IN_PARTS in apart.choices
+    monkeypatch.setattr("tightrope.engine.outline.MOST", 0.0)
+    whole = tr.solve(phases())
+    assert IN_PARTS not in whole.choices
+    assert apart.converged
+    assert whole.converged
+    assert 3 * apart.backups < whole.backups
+
+
+def test_a_connected_model_is_not_taken_apart():
+    sol = tr.solve(problems.tandem(40, gamma=0.999))
+    assert any(choice.startswith("BiCGSTAB") for choice in sol.choices)
+    assert IN_PARTS not in sol.choices
+
+
+def test_states_keep_their_order_within_a_component():
+    mdp = phases(4, 10)
+    order = np.random.default_rng(0).permutation(40).astype(np.uint32)
+    place = np.empty_like(order)
+    place[order] = np.arange(40)
+    found, _, begin = components(mdp, order, place)
+    for lo, hi in itertools.pairwise(begin):
+        assert (np.diff(place[found[lo:hi]].astype(int)) > 0).all()
+
+
+def test_without_cycles_one_pass_in_order_is_all():
+    """Twelve stages, their states numbered at random, then two states that take turns: no sinks, no numbers to go by."""
+    rng = np.random.default_rng(0)
+    stages, width = 12, 30
+    S = stages * width + 2
+    new = rng.permutation(S)
+    P, r = np.zeros((2 * S, S)), rng.normal(size=2 * S)
+    for s in range(S - 2):
+        for a in (0, 1):
+            last = s // width == stages - 1
+            to = rng.integers((s // width + 1) * width, (s // width + 2) * width, 3) if not last else np.array([S - 2])
+            np.add.at(P[2 * new[s] + a], new[to], 1.0 / len(to))
+    for a in (0, 1):
+        P[2 * new[S - 2] + a, new[S - 1]] = P[2 * new[S - 1] + a, new[S - 2]] = 1.0
+    mdp = tr.MDP(P, r, 0.999)
+    work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
+    parts = work.parts()
+    assert len(parts.begin) == 3  # the two at the end, and all others in a row
+    missed, computed, _ = work.krylov_round(parts, 0, 2, 12, 80)
+    assert missed == 0
+    assert computed <= 4 * mdp.n_pairs
+    np.testing.assert_allclose(work.v, dense_optimum(mdp), rtol=1e-9, atol=1e-9)
+
+
+def test_time_ends_between_components(monkeypatch):
+    monkeypatch.setattr(methods, "BATCH", 1)
+    work = Workspace(phases(), np.zeros(300), Aim(1e-9, -1.0))
+    batches, solve = [], Workspace.krylov_round
+
+    def until_the_third(self, parts, lo, *rest):
+        batches.append(lo)
+        self.deadline = -np.inf if lo == 2 else np.inf
+        return solve(self, parts, lo, *rest)
+
+    monkeypatch.setattr(Workspace, "krylov_round", until_the_third)
+    methods.krylov(work)
+    assert batches == [0, 1, 2]
+
+
+@pytest.mark.parametrize("make", [lambda: problems.tandem(12, gamma=0.9999), phases, lambda: phases(closed=True)])
+def test_kappa_pi_and_evaluation_agree_with_dense_algebra(make):
+    mdp = make()
+    v = dense_optimum(mdp)
+    for algorithm in (None, tr.kappa_pi(0.9), tr.policy_iteration()):
+        sol = tr.solve(mdp, algorithm, tol=1e-8)
+        assert sol.converged
+        assert np.abs(sol.value - v).max() <= sol.gap + 1e-9 * np.abs(v).max()
