@@ -227,6 +227,19 @@ def test_states_keep_their_order_within_a_component():
         assert (np.diff(place[found[lo:hi]].astype(int)) > 0).all()
 
 
+@pytest.mark.parametrize("seed", [24, 30, 77, 219])
+def test_policies_do_not_go_round_in_circles(seed, monkeypatch):
+    """Evaluated to a tenth of their residual for ever, those of these models do: γ is so large that this says little."""
+    monkeypatch.setattr(Choice, "next", lambda _self: methods.krylov)
+    rng = np.random.default_rng(seed)
+    P = np.zeros((120, 40))
+    for row in P:
+        successors = rng.choice(40, int(rng.integers(1, 3)), replace=False)
+        row[successors] = rng.dirichlet(np.ones(len(successors)))
+    mdp = tr.MDP(P / P.sum(axis=1, keepdims=True), rng.normal(size=120), 0.999999)
+    assert tr.solve(mdp, max_iterations=60).converged
+
+
 def test_without_cycles_one_pass_in_order_is_all():
     """Twelve stages, their states numbered at random, then two states that take turns: no sinks, no numbers to go by."""
     rng = np.random.default_rng(0)

@@ -69,6 +69,8 @@ class Workspace:
     reverse = True
     #: How many chains were factorised.
     factorised = 0
+    #: By how much BiCGSTAB is to shrink the residual of a chain.
+    depth = kernels.krylov.SHARE
     #: Whether components have been solved one by one.
     in_parts = False
     #: How often BiCGSTAB has evaluated a chain.
@@ -240,8 +242,8 @@ class Workspace:
         u is scratch.
         """
         chain, vectors = self._room.chain(self._mdp), self._room.krylov(self._mdp)
-        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi, most, steps)
-        missed, improved, computed, swept = kernels.krylov.krylov_round(*arguments)
+        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi)
+        missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps)
         self.backups += computed + swept
         self.improved += improved
         self.chained = False

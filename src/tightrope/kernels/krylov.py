@@ -12,7 +12,7 @@ from tightrope.kernels.bounds import sweep_goal
 from tightrope.kernels.serial import ONE, extent, gauss_seidel, split_gauss_seidel
 from tightrope.kernels.tiers import loop, uint64
 
-#: By how much the residual of a chain is to shrink before the policy is looked at again.
+#: By how much the residual of a chain is to shrink before the policy is looked at again, at first.
 SHARE = 0.1
 #: Share of what evaluating a policy costs that is spent on Bellman sweeps before the next evaluation.
 AHEAD = 1 / 8
@@ -114,22 +114,24 @@ def inside(indptr, indices, data, r, v, place, lo, n):
 def krylov_round(
     indptr, indices, data, r, first, gamma, v, rows, to_indptr, to_indices, to_data, to_r,
     x, best, residual, shadow, direction, image, probe,
-    tol, atol, floor, order, place, begin, lo, hi, most, steps,
+    tol, atol, floor, order, place, begin, lo, hi, share, most, steps,
 ):  # fmt: skip
     """Policy iteration on one part of the states after the other, those of the places begin[i]..begin[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
-    Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, until a sweep changes so little that bounds
-    will be close enough, or `most` times. Returns how many parts were not brought so far, the improvements, the pairs computed
-    in Bellman sweeps, and the states computed in sweeps of chains.
+    Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
+    was; less once that brought nothing. A part is done when a sweep changes so little that bounds will be close enough, and left
+    after `most` improvements. Returns how many were left, the share it came to in them, the improvements, the pairs computed in
+    Bellman sweeps, and the states computed in sweeps of chains.
     """
     least, largest = extent(v)
     known = ROUGH * max(-least, largest)
-    missed, improvements, computed, swept = 0, 0, 0, 0
+    missed, deepest, improvements, computed, swept = 0, share, 0, 0, 0
     for part in range(lo, hi):
         start, stop = int(begin[part]), int(begin[part + 1])
         n = stop - start
         ahead, improved, size = 0, 0, known
+        before, depth = np.inf, share
         while True:
             change, goal, size = np.inf, 0.0, known
             for _ in range(1 + ahead):
@@ -145,16 +147,21 @@ def krylov_round(
                 goal = 0.5 * sweep_goal(size, gamma, tol, atol, floor)  # values may be too low here and too high there
                 if change <= goal:
                     break
+            if change >= before:  # policies evaluated so roughly may go round in circles
+                depth *= SHARE
             if change <= goal or improved >= most:
-                missed += change > goal
+                if change > goal:
+                    missed += 1
+                    deepest = min(deepest, depth)
                 break
+            before = change
             for i in range(uint64(n)):
                 x[i] = v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])]
             if order is not None:
                 inside(to_indptr, to_indices, to_data, to_r, v, place, start, n)
             done = bicgstab(
                 to_indptr, to_indices, to_data, to_r, x, best, residual, shadow, direction, image, probe,
-                SHARE, 0.1 * goal, steps, n,
+                depth, 0.1 * goal, steps, n,
             )  # fmt: skip
             for i in range(uint64(n)):
                 v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])] = x[i]
@@ -164,4 +171,4 @@ def krylov_round(
             improved += 1
         improvements += improved
         known = max(known, size)
-    return missed, improvements, computed, swept
+    return missed, deepest, improvements, computed, swept
