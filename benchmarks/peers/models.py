@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import tightrope as tr
 from tightrope import problems
 
@@ -44,6 +46,20 @@ def inventory(capacity, gamma):
     return partial(problems.inventory, capacity, [0.02] * 50, max_order=39, gamma=gamma)
 
 
+def stages(count, size, gamma, seed=0):
+    """Garnets in a row, 3 actions with 5 successors each: now and then a move leads on to the next, and none leads back."""
+    rng = np.random.default_rng(seed)
+    S = count * size
+    successors = rng.integers(0, size, (3, S, 5)) + np.arange(S)[:, None] // size * size
+    successors[..., 0] = np.where(rng.random((3, S)) < 0.1, np.minimum(successors[..., 0] + size, S - 1), successors[..., 0])
+    chances, rewards = rng.dirichlet(np.ones(5), (3, S)), rng.normal(size=(3, S))
+
+    def dynamics(states, action):
+        return successors[action, states], chances[action, states], rewards[action, states]
+
+    return tr.MDP.from_function(dynamics, S, 3, gamma)
+
+
 CASES = (
     Case("Taxi .99", "gymnasium", partial(gym, "Taxi", 0.99), quick=True),
     Case("FrozenLake 8x8 .99", "gymnasium", partial(gym, "FrozenLake", 0.99, map_name="8x8"), quick=True),
@@ -79,4 +95,7 @@ CASES = (
     Case("replacement 1e4 .9999", "replacement", partial(problems.replacement, 10_000, gamma=0.9999)),
     Case("sysadmin 256 .95", "sysadmin", partial(problems.sysadmin, 8, gamma=0.95), quick=True),
     Case("sysadmin 1024 .99", "sysadmin", partial(problems.sysadmin, 10, gamma=0.99)),
+    Case("tandem 1e4 .999", "tandem", partial(problems.tandem, 99, gamma=0.999), quick=True),
+    Case("tandem 3 x 30 .9999", "tandem", partial(problems.tandem, 29, 3, gamma=0.9999)),
+    Case("stages 1e4 .999", "stages", partial(stages, 100, 100, 0.999), quick=True),
 )

@@ -15,7 +15,19 @@ COLOURS = {
     "mdpsolver": "#30638e",
     "mdptoolbox": "#8d6a9f",
 }
-GROUPS = ("garnet", "slippery grid", "deterministic grid", "queue", "inventory", "gymnasium", "forest", "replacement", "sysadmin")
+GROUPS = (
+    "garnet",
+    "slippery grid",
+    "deterministic grid",
+    "queue",
+    "inventory",
+    "gymnasium",
+    "forest",
+    "replacement",
+    "sysadmin",
+    "tandem",
+    "stages",
+)
 
 
 def draw(found, contests, folder):
