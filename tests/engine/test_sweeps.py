@@ -39,7 +39,7 @@ def test_a_backup_leaves_the_greedy_chain_behind(make):
 
 
 @pytest.mark.parametrize("width", range(1, 8))
-def test_rows_of_any_width_are_summed_in_two_halves_whether_values_are_asked_for_early_or_not(width):
+def test_rows_of_any_width_are_summed_in_two_halves_but_from_the_left_where_values_are_scattered(width):
     """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits."""
     mdp = problems.garnet(200, 3, width, gamma=0.95, seed=width)
     v = np.random.default_rng(width).normal(size=200)
@@ -47,18 +47,21 @@ def test_rows_of_any_width_are_summed_in_two_halves_whether_values_are_asked_for
     products = P * v[mdp.P.indices.reshape(-1, width)]
     even, odd = (np.array([sum(row) for row in products[:, half::2].tolist()]) for half in (0, 1))
     q = (mdp.r + mdp.gamma * (even + odd)).reshape(S, 3)
-    rows = 3 * np.arange(S) + q.argmax(axis=1)
     from_the_left = (mdp.r + mdp.gamma * np.array([sum(row) for row in products.tolist()])).reshape(S, 3)
     assert (from_the_left == q).all() == (width <= 2)
     chain = Workspace(mdp, v, Aim(1e-6, -1.0))._room.chain(mdp)
-    kernels.extract(*mdp.arrays[:4], rows, *chain, 0, S)
-    for early in (None, True):
-        u, found = np.empty(S), np.empty(S, mdp.first.dtype)
-        kernels.backup(*mdp.arrays, v, u, found, early, None, None, None, None, 0, S)
-        np.testing.assert_array_equal(u, q.max(axis=1))
-        np.testing.assert_array_equal(found, rows)
-        kernels.policy_backup(mdp.gamma, v, u, early, *chain, 0, S)
-        np.testing.assert_array_equal(u, q.max(axis=1))
+    for compiled in (False, True):
+        if compiled:
+            kernels.tiers.compile_loops()
+        for scattered, expected in ((None, q), (False, q), (True, from_the_left)):
+            rows = 3 * np.arange(S) + expected.argmax(axis=1)
+            kernels.extract(*mdp.arrays[:4], rows, *chain, 0, S)
+            u, found = np.empty(S), np.empty(S, mdp.first.dtype)
+            kernels.backup(*mdp.arrays, v, u, found, scattered, None, None, None, None, 0, S)
+            np.testing.assert_array_equal(u, expected.max(axis=1))
+            np.testing.assert_array_equal(found, rows)
+            kernels.policy_backup(mdp.gamma, v, u, scattered, *chain, 0, S)
+            np.testing.assert_array_equal(u, expected.max(axis=1))
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -220,27 +223,11 @@ def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
     assert blind.backups == mdp.n_pairs
 
 
-def test_asking_for_values_early_changes_no_bit():
-    """On a model whose successors are anywhere, with the sizes that no cache holds set to none at all."""
-    mdp = problems.garnet(300, 3, 5, seed=4)
-    v = np.random.default_rng(5).normal(size=300)
-    found = []
-    kernels.tiers.compile_loops()
-    for early in (None, True):
-        u, rows = np.empty(300), np.empty(300, dtype=np.uint32)
-        low, high = kernels.backup(*mdp.arrays, v, u, rows, early, None, None, None, None, 0, 300)
-        chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-        kernels.extract(*mdp.arrays[:4], rows, *chain, 0, 300)
-        w = np.empty(300)
-        span = kernels.policy_backup(mdp.gamma, v, w, early, *chain, 0, 300)
-        np.testing.assert_array_equal(w, u)
-        found.append((u.tobytes(), rows.tobytes(), low, high, span))
-    assert found[0] == found[1]
-
-
-def test_values_are_asked_for_early_only_where_they_lie_far_apart(monkeypatch):
+def test_values_are_scattered_only_where_they_lie_far_apart(monkeypatch):
     monkeypatch.setattr(sweep, "WIDE", 200)
+    monkeypatch.setattr(sweep, "LONG", 1000)
     assert sweep.scattered(problems.garnet(300, 3, 5)) is True
-    assert sweep.scattered(problems.garnet(100, 3, 5)) is None
-    assert sweep.scattered(problems.queue(300)) is None
+    assert sweep.scattered(problems.garnet(100, 3, 5)) is False
+    assert sweep.scattered(problems.garnet(20, 3, 5)) is None
+    assert sweep.scattered(problems.queue(500)) is False
     assert sweep.reach(problems.queue(300)) == 1

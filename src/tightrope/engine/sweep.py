@@ -25,6 +25,8 @@ class Sweep(NamedTuple):
 
 #: States whose values no core's own cache holds.
 WIDE = 500_000
+#: Transitions that no core's own cache holds.
+LONG = 500_000
 
 
 def reach(mdp: MDP) -> int:
@@ -37,8 +39,10 @@ def reach(mdp: MDP) -> int:
 
 
 def scattered(mdp: MDP) -> bool | None:
-    """Whether values are to be asked for early, because they come from all over a vector too long for a cache; None if not."""
-    return True if mdp.n_states >= WIDE and reach(mdp) >= WIDE else None
+    """Whether values come from all over a vector too long for a cache; None where the whole model is small."""
+    if mdp.n_transitions < LONG:
+        return None
+    return mdp.n_states >= WIDE and reach(mdp) >= WIDE
 
 
 class Sweeper:

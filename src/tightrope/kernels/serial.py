@@ -3,7 +3,8 @@
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
 so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
-summed so without a loop: its bookkeeping took a fifth of a sweep. All this is written out in every kernel: as a function of its
+summed so without a loop: its bookkeeping took a fifth of a sweep. Backups whose values lie all over memory sum rows plainly, all of
+them. This is written out in every kernel: as a function of its
 own it would count references to three arrays on every row, which made a sweep ten times slower.
 """
 
@@ -17,8 +18,8 @@ ONE = uint64(1)
 TWO = uint64(2)
 THREE = uint64(3)
 FOUR = uint64(4)
-#: How many transitions ahead values are asked for where successors are scattered over more memory than a cache holds.
-EARLY = uint64(64)
+#: How many transitions, and pairs, ahead of time the model itself is asked for where it is larger than a cache; a line's numbers.
+FAR, FAR_PAIRS, LINE = uint64(192), uint64(64), uint64(8)
 #: States from which on Gauss-Seidel sweeps both halves of a chain side by side.
 SIDE_BY_SIDE = uint64(1000)
 
@@ -27,11 +28,11 @@ SIDE_BY_SIDE = uint64(1000)
 def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    Unless `scattered` is None, values are asked for early. Unless `to_indptr` is None, the rows of P and r that the greedy policy
-    uses are copied together while they are at hand.
+    Unless `scattered` is None, the model is larger than a cache. If it is false, the model is asked for early; if it is true,
+    values come from all over memory, and rows are summed in the simplest way, which has most of them under way at once. Unless
+    `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
-    last = uint64(len(indices) - 1)
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
@@ -41,24 +42,31 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
+        simple = False
+        if scattered is not None:
+            simple = scattered
+            if not scattered:
+                prefetch(data, k + FAR)
+                prefetch(data, k + FAR + LINE)
+                prefetch(indices, k + FAR)
+                prefetch(r, l + FAR_PAIRS)
         while l < stop:
             end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            if scattered is None and end == k + THREE:
+            if simple:
+                while k < end:
+                    even += data[k] * v[indices[k]]
+                    k += ONE
+            elif end == k + THREE:
                 even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k = end
             else:
                 while k + ONE < end:
-                    if scattered is not None:
-                        prefetch(v, uint64(indices[min(k + EARLY, last)]))
-                        prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
                     even += data[k] * v[indices[k]]
                     odd += data[k + ONE] * v[indices[k + ONE]]
                     k += TWO
                 if k < end:
-                    if scattered is not None:
-                        prefetch(v, uint64(indices[min(k + EARLY, last)]))
                     even += data[k] * v[indices[k]]
                     k += ONE
             q = r[l] + gamma * (even + odd)
@@ -124,30 +132,34 @@ def extent(v):
 def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1.
 
-    Unless `scattered` is None, values are asked for early.
+    `scattered` is as for `backup`.
     """
     low, high = np.inf, -np.inf
-    last = uint64(len(indices) - 1)
     begin = uint64(lo)
     k = uint64(0)
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
-        if scattered is None and end == k + THREE:
+        simple = False
+        if scattered is not None:
+            simple = scattered
+            if not scattered:
+                prefetch(data, k + FAR)
+                prefetch(indices, k + FAR)
+        if simple:
+            while k < end:
+                even += data[k] * v[indices[k]]
+                k += ONE
+        elif end == k + THREE:
             even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
             odd = data[k + ONE] * v[indices[k + ONE]]
             k = end
         else:
             while k + ONE < end:
-                if scattered is not None:
-                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
-                    prefetch(v, uint64(indices[min(k + ONE + EARLY, last)]))
                 even += data[k] * v[indices[k]]
                 odd += data[k + ONE] * v[indices[k + ONE]]
                 k += TWO
             if k < end:
-                if scattered is not None:
-                    prefetch(v, uint64(indices[min(k + EARLY, last)]))
                 even += data[k] * v[indices[k]]
                 k += ONE
         q = r[s - begin] + gamma * (even + odd)
