@@ -100,6 +100,33 @@ def test_compiled_loops_are_kept_in_the_home_folder_where_the_package_may_not_be
     assert run(CACHED)[1] == first  # nothing is compiled again
 
 
+SOLVE_LATER = """
+import json
+from pathlib import Path
+import tightrope as tr
+from tightrope.cli.warm import copies, shuffled
+for mdp in (
+    tr.problems.garnet(700, 3, 4), tr.problems.gridworld(80, 80), shuffled(tr.problems.gridworld(70, 70, slip=0.2)),
+    tr.problems.queue(3000), tr.problems.tandem(50, gamma=0.9999), copies(tr.problems.tandem(5, gamma=0.9999), 50),
+    tr.problems.gridworld(500, 420), tr.problems.garnet(150_000, 3, 5), tr.problems.tandem(100, 3, gamma=0.9),
+):
+    tr.solve(mdp)
+    if mdp.n_states < 10_000:
+        tr.solve(mdp, tr.kappa_pi(0.5))
+print(json.dumps(sorted(p.name for p in Path.home().rglob("*.nbc"))))
+"""
+
+
+def test_after_warm_nothing_is_left_to_compile(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    warm = subprocess.run([sys.executable, "-m", "tightrope", "warm"], capture_output=True, text=True, check=True)
+    assert warm.stdout.startswith("compiled for small models, goals, ")
+    kept = sorted(p.name for p in tmp_path.rglob("*.nbc"))
+    assert len(kept) > 50
+    assert run(SOLVE_LATER) == kept
+
+
 THREADS = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor

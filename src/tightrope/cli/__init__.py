@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import approximate, bounds, console, convert, demo, experiment, info, learn, problems, report, solve
+from tightrope.cli import approximate, bounds, console, convert, demo, experiment, info, learn, problems, report, solve, warm
 
 app = typer.Typer(
     name="tightrope",
@@ -29,6 +29,7 @@ for command in (
     bounds.bounds,
     demo.demo,
     report.report,
+    warm.warm,
 ):
     app.command()(command)
 app.add_typer(experiment.app)

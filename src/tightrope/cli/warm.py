@@ -1,0 +1,85 @@
+"""`tightrope warm`: every loop compiled now, so that no run waits for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tightrope.cli import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tightrope.model.mdp import MDP
+
+
+def warm() -> None:
+    """Compile all loops that solving uses, and keep them on disk: for images and clusters, where no run should wait for it.
+
+    Otherwise each is compiled when it is first needed on a machine, which takes a few seconds once. Takes about a minute.
+    """
+    from tightrope import progress
+    from tightrope.kernels import tiers
+    from tightrope.planning import kappa_pi, solve
+
+    begin = time.perf_counter()
+    makers = models()
+    tiers.compile_loops()
+    with progress.bar("compiling", len(makers)) as bar:
+        for name, make in makers.items():
+            bar.advance(0, name)
+            mdp = make()
+            for algorithm in (None, kappa_pi(0.9)):
+                solve(mdp, algorithm, max_seconds=5.0)
+            bar.advance(1, name)
+    console.out().print(f"compiled for {', '.join(makers)} in {time.perf_counter() - begin:.0f} s")
+
+
+def models() -> dict[str, Callable[[], MDP]]:
+    """One model for every way to solve: each method, small and large, as numbered and not."""
+    from tightrope.model import problems
+
+    return {
+        "small models": lambda: problems.garnet(1_000, 4, 5, gamma=0.99),
+        "goals": lambda: problems.gridworld(60, 60, gamma=0.999),
+        "goals in any order": lambda: shuffled(problems.gridworld(60, 60, gamma=0.999)),
+        "bands": lambda: problems.queue(2_000, gamma=0.999),
+        "single moves": lambda: problems.random_sparse_deterministic(2_000, gamma=0.999),
+        "wide rows": lambda: problems.inventory(200, [0.02] * 50, max_order=39),
+        "networks": lambda: problems.tandem(40, gamma=0.999),
+        "components": lambda: copies(problems.garnet(60, 3, 5, gamma=0.999), 40),
+        "large models": lambda: problems.garnet(120_000, 4, 5, gamma=0.99),
+        "large goals": lambda: problems.gridworld(450, 450, gamma=0.99),
+        "large goals in any order": lambda: shuffled(problems.gridworld(450, 450, gamma=0.9)),
+        "large bands": lambda: problems.queue(250_000, gamma=0.99),
+        "large networks": lambda: problems.tandem(90, 3, gamma=0.9),
+    }
+
+
+def copies(mdp: MDP, n: int) -> MDP:
+    """The same model n times, side by side."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from tightrope.model.mdp import MDP
+
+    first = np.append(0, np.cumsum(np.tile(np.diff(mdp.first), n)))
+    return MDP(sp.csr_array(sp.block_diag([mdp.P] * n, format="csr")), np.tile(mdp.r, n), mdp.gamma, first)
+
+
+def shuffled(mdp: MDP) -> MDP:
+    """The same model with its states numbered at random."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from tightrope.model.mdp import MDP
+
+    old = np.random.default_rng(0).permutation(mdp.n_states)
+    counts = np.diff(mdp.first)[old]
+    first = np.append(0, np.cumsum(counts))
+    pairs = np.repeat(mdp.first[old] - first[:-1], counts) + np.arange(mdp.n_pairs)
+    place = np.empty_like(old)
+    place[old] = np.arange(mdp.n_states)
+    P = sp.csr_array(mdp.P[pairs])
+    P = sp.csr_array((P.data, place[P.indices], P.indptr), shape=P.shape)
+    return MDP(P, mdp.r[pairs], mdp.gamma, first)
