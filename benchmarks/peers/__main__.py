@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -99,6 +100,9 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small models, short limits, fewer methods")
     parser.add_argument("--only", default="", help="only models whose name contains this")
+    parser.add_argument(
+        "--again", default="", help="measure models whose name contains this again, keep the rest"
+    )
     parser.add_argument("--no-extras", action="store_true", help="leave out bandwidth, growth and cold start")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the report again")
     parser.add_argument("-o", "--out", type=Path, default=HERE, help="folder to write to")
@@ -109,18 +113,31 @@ def main():
         load = os.getloadavg()[0]
         warm()
         print(f"packages loaded and warm after {time.perf_counter() - begun:.0f} s", flush=True)
-        records, models = [], []
+        records, models, more, again = [], [], {}, []
+        context = partial(results.about, load, quick=options.quick)
+        if options.again:
+            before = results.load(options.out)
+            again = [case.name for case in CASES if options.again in case.name]
+            records = [record for record in before["records"] if record.model not in again]
+            models = [model for model in before["models"] if model["name"] not in again]
+            more = before["extras"]
+            about_then, now = before["about"], context()["date"]
+            context = partial(dict, about_then, again=[*about_then.get("again", []), f"{', '.join(again)} ({now})"])
         for case in CASES:
-            if options.only not in case.name or (options.quick and not case.quick):
+            if (options.again or options.only) not in case.name or (options.quick and not case.quick):
                 continue
             started = time.perf_counter()
             found, about = contest(case, quick=options.quick)
             records += found
             models.append(about)
             print(report.line(found, time.perf_counter() - started), flush=True)
-            results.save(options.out, records, models, {}, results.about(load, quick=options.quick))
-        more = {} if options.no_extras else extras(quick=options.quick)
-        results.save(options.out, records, models, more, results.about(load, quick=options.quick))
+            results.save(options.out, records, models, more, context())
+        if not (options.no_extras or options.again):
+            more = extras(quick=options.quick)
+        names = [case.name for case in CASES]
+        records.sort(key=lambda record: names.index(record.model))
+        models.sort(key=lambda model: names.index(model["name"]))
+        results.save(options.out, records, models, more, context())
         print(f"{(time.perf_counter() - begun) / 60:.1f} minutes in all")
     report.write(options.out)
 

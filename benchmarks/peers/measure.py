@@ -158,8 +158,12 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
 
 
 def _repeat(sender, adapter, converted, record, effort, scale):
-    """The best wall and the best CPU time of repeats: on a shared machine the minimum is what the method itself needs."""
+    """The best wall and the best CPU time of repeats: on a shared machine the minimum is what the method itself needs.
+
+    One in a thousand is left out: the clock of the processor once showed less than half of the time that a solve took.
+    """
     repeats, begun, told = 1, time.process_time(), -np.inf
+    walls, cpus = [record.wall], [record.cpu]
     while repeats < 3 or (time.process_time() - begun < effort.repeat_seconds and repeats < 10_000):
         if time.process_time() - begun > max(1.0, 0.5 * effort.limit):
             break
@@ -167,9 +171,11 @@ def _repeat(sender, adapter, converted, record, effort, scale):
             sender.send("repeat")
             told = time.perf_counter()
         wall, cpu, _ = _once(adapter, converted, record.method, record.tolerance * scale)
-        record = replace(record, wall=min(wall, record.wall), cpu=min(cpu, record.cpu))
+        walls.append(wall)
+        cpus.append(cpu)
         repeats += 1
-    return replace(record, repeats=repeats)
+    wall, cpu = (sorted(times)[len(times) // 1000] for times in (walls, cpus))
+    return replace(record, wall=wall, cpu=cpu, repeats=repeats)
 
 
 def _once(adapter, converted, method, tolerance):

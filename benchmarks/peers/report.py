@@ -99,11 +99,12 @@ def markdown(found, contests):
 
 def _heading(about):
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    again = "".join(f" Measured again after that: {told}." for told in about.get("again", []))
     short = " This is the short form (`make bench QUICK=1`)." if about["quick"] else ""
     return f"""# Us against our peers
 
 Written by `make bench` on {about["date"]}.{short} Machine: {about["machine"]}; load average {about["load"][0]} before, \
-{about["load"][1]} after (above 1 others were using the machine too). Python {about["python"]}; {versions}."""
+{about["load"][1]} after (above 1 others were using the machine too). Python {about["python"]}; {versions}.{again}"""
 
 
 def _losses(contests):
