@@ -264,19 +264,22 @@ def test_without_cycles_one_pass_in_order_is_all():
     np.testing.assert_allclose(work.v, dense_optimum(mdp), rtol=1e-9, atol=1e-9)
 
 
-def test_time_ends_between_components(monkeypatch):
-    monkeypatch.setattr(methods, "BATCH", 1)
-    work = Workspace(phases(), np.zeros(300), Aim(1e-9, -1.0))
-    batches, solve = [], Workspace.krylov_round
+def test_time_ends_between_components_and_between_improvements_of_a_large_one(monkeypatch):
+    monkeypatch.setattr(methods, "BATCH", 1)  # every component is large
+    calls, solve = [], Workspace.krylov_round
 
-    def until_the_third(self, parts, lo, *rest):
-        batches.append(lo)
-        self.deadline = -np.inf if lo == 2 else np.inf
-        return solve(self, parts, lo, *rest)
+    def until_the_third(self, parts, lo, hi, most, steps):
+        calls.append((lo, most))
+        self.deadline = -np.inf if lo == 2 and len(calls) > 5 else np.inf
+        return solve(self, parts, lo, hi, most, steps)
 
     monkeypatch.setattr(Workspace, "krylov_round", until_the_third)
+    work = Workspace(phases(), np.zeros(300), Aim(1e-9, -1.0))
+    work.improvements = 12
     methods.krylov(work)
-    assert batches == [0, 1, 2]
+    assert {most for _, most in calls} == {1}
+    assert sorted({lo for lo, _ in calls}) == [0, 1, 2]
+    assert len(calls) > 5
 
 
 @pytest.mark.parametrize("make", [lambda: problems.tandem(12, gamma=0.9999), phases, lambda: phases(closed=True)])

@@ -115,14 +115,21 @@ def krylov(work: Workspace) -> Callable[[], Report]:
     """
     work.take_backup()
     parts = work.parts()
-    most = (4 * work.improvements if parts.many else work.improvements) if work.small or parts.many else 1
+    most = 4 * work.improvements if parts.many else work.improvements if work.small else 1
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
     before, lo, last = work.improved, 0, len(parts.begin) - 1
     missed = pairs = states = 0
     while lo < last and not work.late:
         hi = max(lo + 1, int(np.searchsorted(parts.begin, parts.begin[lo] + BATCH, side="right")) - 1)
-        found = work.krylov_round(parts, lo, hi, most, steps)
-        missed, pairs, states, lo = missed + found[0], pairs + found[1], states + found[2], hi
+        # A large part is improved once in a call, so that somebody who wants to stop need not wait for long.
+        calls, times = (most, 1) if parts.begin[hi] - parts.begin[lo] > BATCH else (1, most)
+        left = 1
+        for _ in range(calls):
+            left, computed, swept = work.krylov_round(parts, lo, hi, times, steps)
+            pairs, states = pairs + computed, states + swept
+            if left == 0 or work.late:
+                break
+        missed, lo = missed + left, hi
 
     def report() -> Report:
         cost = 1.7 * work.nnz * pairs / work.pairs + 1.5 * work.chain_nnz * states / work.S
