@@ -74,7 +74,9 @@ class Choice:
         if not self.tried:
             return gauss_seidel if self.work.has_sinks else sweep
         nnz = self.work.nnz
-        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz, krylov: DIFFUSE * nnz}
+        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
+        if self.work.band is None:  # elimination costs less there
+            options[krylov] = DIFFUSE * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items()}
         if factorise not in options and IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
