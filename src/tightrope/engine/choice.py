@@ -46,7 +46,7 @@ NAMES: dict[Method, str] = {
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
 #: What is said where components are solved one by one.
-IN_PARTS = "the model falls into components, which are solved one after the other: no transition leads back from those before"
+IN_PARTS = "the model falls into components, which are solved one after the other, each after all that it leads to"
 #: What is said where rows are wide.
 PRUNED = "actions that cannot be best any more are left out of backups: rows are wide"
 
