@@ -103,13 +103,13 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
     up = down = 0.0
     for lo, hi in itertools.pairwise(ends):
         chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-        _, more, less = kernels.gauss_seidel(*mdp.arrays, found, chosen, backwards, *arguments, others, *chain, lo, hi)
+        _, more, less = kernels.in_place.gauss_seidel(*mdp.arrays, found, chosen, backwards, *arguments, others, *chain, lo, hi)
         up, down = up + more, down + less
         # The chain it leaves: swept where the policy's value is known, it changes nothing.
         moves = P[rows]
         value = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[rows])
         outside = None if blocks == 1 else value.copy()
-        change = kernels.split_gauss_seidel(value, False, backwards, None, *arguments, outside, *chain, lo, hi)
+        change = kernels.in_place.split_gauss_seidel(value, False, backwards, None, *arguments, outside, *chain, lo, hi)
         assert change < 1e-9
         # Elsewhere, a sweep of it upwards is the textbook's too.
         swept, seen, inside = x.copy(), v.copy(), order[lo:hi]
@@ -117,7 +117,9 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
         for s in inside:
             stay = P[rows[s], s]
             seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
-        kernels.split_gauss_seidel(swept, False, backwards, None, *arguments, outside if outside is None else v, *chain, lo, hi)
+        kernels.in_place.split_gauss_seidel(
+            swept, False, backwards, None, *arguments, outside if outside is None else v, *chain, lo, hi
+        )
         np.testing.assert_allclose(swept[inside], seen[inside], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)

@@ -79,7 +79,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
         expected[s] = (mdp.r[l] + gamma * (P[l] @ expected - stay * expected[s])) / (1.0 - gamma * stay)
     work = Workspace(mdp, v, Aim(1e-6, -1.0))
     chain = work._room.chain(mdp)
-    change, up, down = kernels.gauss_seidel(*mdp.arrays, work.v, work.rows, backwards, None, None, None, *chain, 0, S)
+    change, up, down = kernels.in_place.gauss_seidel(*mdp.arrays, work.v, work.rows, backwards, None, None, None, *chain, 0, S)
     np.testing.assert_allclose(work.v, expected, atol=1e-11)
     np.testing.assert_array_equal(work.rows, rows)
     assert change == pytest.approx(np.abs(expected - v).max())
@@ -90,7 +90,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
     exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
     for way in (False, True):
         x = exact.copy()
-        change = kernels.split_gauss_seidel(x, way, backwards, None, None, None, None, *chain, 0, S)
+        change = kernels.in_place.split_gauss_seidel(x, way, backwards, None, None, None, None, *chain, 0, S)
         assert change < 1e-9 * max(1.0, np.abs(exact).max())
 
 
@@ -99,9 +99,9 @@ def test_gauss_seidel_is_the_textbook_sweep_and_leaves_the_chain_of_its_choices(
 def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backwards, turn):
     mdp = problems.garnet(size, 1, 4, gamma=0.9, seed=5)
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-    kernels.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
+    kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     v = np.zeros(size)
-    n, change = kernels.split_sweeps(*split, v, 500, 1e-13, backwards, turn, False, None, None)
+    n, change = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, False, None, None)
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
@@ -112,7 +112,7 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
     size, relax = 40, 1.2
     mdp = problems.garnet(size, 1, 4, gamma=0.9, seed=5)
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-    kernels.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
+    kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     indptr, indices, data, r = split
     n = int(indptr[-1])
     P = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr.astype(np.int64)), shape=(size, size)).toarray()
@@ -122,7 +122,7 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
         expected[s] += relax * (r[s] + P[s] @ expected - expected[s])
     data *= relax
     r *= relax
-    change = kernels.split_gauss_seidel(v, backwards, False, 1.0 - relax, None, None, None, *split, 0, size)
+    change = kernels.in_place.split_gauss_seidel(v, backwards, False, 1.0 - relax, None, None, None, *split, 0, size)
     np.testing.assert_allclose(v, expected, atol=1e-12)
     assert change > 0.0
 

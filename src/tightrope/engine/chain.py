@@ -135,7 +135,7 @@ class _Rounds:
         if self._split is None:
             chain = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r)
             self._split = tuple(np.empty_like(array) for array in chain)
-            kernels.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
+            kernels.in_place.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
         vectors = (np.empty(n) for _ in range(6))
         goal = 0.1 * self.target * (1.0 - self.gamma)
         steps = kernels.krylov.bicgstab(*self._split, self.v, *vectors, 0.0, goal, STEPS, n)
@@ -175,7 +175,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)
-        drift = kernels.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *to)
+        drift = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *to)
         backwards, turn = kernels.rounds.direction(*drift, False)
         # A move against the drift ends near where it began: that this state's value changes as its own will is a good guess.
         beyond = 0.0 if turn else BEYOND * min(drift) / sum(drift)
@@ -184,7 +184,9 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
         target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            n, change = kernels.split_sweeps(*to, v, ROUND, target, backwards, turn, False, beyond / (beyond - 1.0), None)
+            n, change = kernels.in_place.split_sweeps(
+                *to, v, ROUND, target, backwards, turn, False, beyond / (beyond - 1.0), None
+            )
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v

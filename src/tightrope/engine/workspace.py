@@ -293,7 +293,7 @@ class Workspace:
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self.pairs
-        found = self._in_place(kernels.gauss_seidel, (*self._model, self.v, self.rows, self.backwards))
+        found = self._in_place(kernels.in_place.gauss_seidel, (*self._model, self.v, self.rows, self.backwards))
         changes, up, down = zip(*found, strict=True)
         self.reverse = self.backwards
         self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
@@ -321,7 +321,7 @@ class Workspace:
         """Gauss-Seidel sweeps of v along the chain that the last Bellman sweep left; returns how many and the last change."""
         n, change = 0, inf
         while n < most and change > target:
-            change = max(self._in_place(kernels.split_gauss_seidel, (self.v, self.backwards, self.reverse, None)))
+            change = max(self._in_place(kernels.in_place.split_gauss_seidel, (self.v, self.backwards, self.reverse, None)))
             self.backwards ^= turn
             n += 1
         self.backups += n * self.S

@@ -17,6 +17,7 @@ _MODULES = (
     "tiers",
     "bounds",
     "serial",
+    "in_place",
     "rounds",
     "krylov",
     "band",

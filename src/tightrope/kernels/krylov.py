@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.bounds import sweep_goal
-from tightrope.kernels.serial import ONE, extent, gauss_seidel, split_gauss_seidel
+from tightrope.kernels.in_place import gauss_seidel, split_gauss_seidel
+from tightrope.kernels.serial import ONE, extent
 from tightrope.kernels.tiers import loop, uint64
 
 #: By how much the residual of a chain is to shrink before the policy is looked at again, at first.

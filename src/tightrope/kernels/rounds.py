@@ -12,15 +12,14 @@ import numpy as np
 
 from tightrope.kernels import band, pruned
 from tightrope.kernels.bounds import bounds, span_goal, sweep_goal
+from tightrope.kernels.in_place import gauss_seidel, split_sweeps
 from tightrope.kernels.serial import (
     backup,
     best_pairs,
     copy,
     extent,
     extract,
-    gauss_seidel,
     policy_sweeps,
-    split_sweeps,
 )
 from tightrope.kernels.spread import spread_values
 from tightrope.kernels.tiers import loop, uint64
