@@ -30,7 +30,7 @@ def warm() -> None:
             bar.advance(0, name)
             mdp = make()
             for algorithm in (None, kappa_pi(0.9)):
-                solve(mdp, algorithm, max_seconds=5.0)
+                solve(mdp, algorithm)
             bar.advance(1, name)
     console.out().print(f"compiled for {', '.join(makers)} in {time.perf_counter() - begin:.0f} s")
 
