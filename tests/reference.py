@@ -270,3 +270,17 @@ def exact(P: np.ndarray, r: np.ndarray, first: np.ndarray, gamma: float) -> Exac
     """The fractions behind the floats P [L, S], r [L]: state s owns rows first[s]:first[s+1]."""
     pairs = [(Fraction(float(x)), [Fraction(float(p)) for p in row]) for x, row in zip(r, P, strict=True)]
     return Exact([pairs[a:b] for a, b in itertools.pairwise(map(int, first))], Fraction(gamma))
+
+
+def optimum(mdp) -> np.ndarray:
+    """v* [S] of a model by policy iteration on dense arrays, changing an action only where that is clearly better."""
+    P, r, first, S = mdp.P.toarray(), np.asarray(mdp.r), np.asarray(mdp.first), mdp.n_states
+    rows = first[:-1].copy()
+    while True:
+        v = np.linalg.solve(np.eye(S) - mdp.gamma * P[rows], r[rows])
+        q = r + mdp.gamma * P @ v
+        best = np.array([first[s] + q[first[s] : first[s + 1]].argmax() for s in range(S)])
+        better = q[best] > q[rows] + 1e-10 * np.abs(q).max()
+        if not better.any():
+            return v
+        rows[better] = best[better]

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import tightrope as tr
+from reference import optimum
 from tightrope import kernels
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
@@ -26,24 +27,10 @@ MODELS = {
 }
 
 
-def dense_optimum(mdp):
-    """v* by policy iteration with dense solves, ties kept; shares nothing with the engine."""
-    P, first, states = mdp.P.toarray(), mdp.first, np.arange(mdp.n_states)
-    rows = first[:-1].copy()
-    while True:
-        v = np.linalg.solve(np.eye(len(rows)) - mdp.gamma * P[rows], mdp.r[rows])
-        q = mdp.r + mdp.gamma * (P @ v)
-        better = np.array([first[s] + q[first[s] : first[s + 1]].argmax() for s in states])
-        gain = q[better] > q[rows] + 1e-10 * np.abs(q).max()
-        if not gain.any():
-            return v
-        rows = np.where(gain, better, rows)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_default_engine_is_certified_against_dense_policy_iteration(name):
     mdp = MODELS[name]()
-    v = dense_optimum(mdp)
+    v = optimum(mdp)
     sol = tr.solve(mdp, tol=1e-8)
     assert sol.converged
     slack = 1e-9 * np.abs(v).max()
@@ -58,7 +45,7 @@ def test_each_method_alone_converges_on_every_model(name, method, monkeypatch):
     mdp = MODELS[name]()
     sol = tr.solve(mdp, tol=1e-5, max_iterations=20_000)
     assert sol.converged
-    assert np.abs(sol.value - dense_optimum(mdp)).max() <= sol.gap
+    assert np.abs(sol.value - optimum(mdp)).max() <= sol.gap
 
 
 @pytest.mark.parametrize(
