@@ -17,6 +17,7 @@ from tightrope.engine.direct import eliminate, factor_cost, model_band, narrow_b
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.kernels import unsigned
 from tightrope.kernels.bounds import EPS
+from tightrope.kernels.krylov import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 SMALL = 2_000
 #: Sweeps, or products with P, in one round of a method; and sweeps to measure what it achieved.
 ROUND, MEASURE = 24, 3
-#: Most steps of BiCGSTAB in a round.
-STEPS = 80
 #: The methods of a round, by name.
 METHODS = ("sweep", "krylov")
 #: Most Gauss-Seidel sweeps of a policy's chain in a model with sinks before other methods are tried.
@@ -96,8 +95,9 @@ class _Rounds:
         self.P, self.r, self.gamma, self.v = P, r, gamma, v
         self._scratch = np.empty_like(v)
         self._reach = gamma / (1.0 - gamma)
-        #: The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P'.
+        #: The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P', and what BiCGSTAB works in.
         self._split: tuple[Any, ...] | None = None
+        self._vectors: tuple[FloatArray, ...] = ()
         self._shift = 0.0
         #: The spread of the error to reach.
         self.target = 0.0
@@ -136,9 +136,9 @@ class _Rounds:
             chain = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r)
             self._split = tuple(np.empty_like(array) for array in chain)
             kernels.in_place.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
-        vectors = (np.empty(n) for _ in range(6))
+            self._vectors = tuple(np.empty(n) for _ in range(6))
         goal = 0.1 * self.target * (1.0 - self.gamma)
-        steps = kernels.krylov.bicgstab(*self._split, self.v, *vectors, 0.0, goal, STEPS, n)
+        steps = kernels.krylov.bicgstab(*self._split, self.v, *self._vectors, 0.0, goal, STEPS, n)
         self.products += 4 * steps + 2
 
     def _sweeps(self, most: int, target: float = -1.0) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from tightrope import kernels
 from tightrope.engine.direct import solve_chain
 from tightrope.engine.workspace import Workspace
 from tightrope.kernels.bounds import EPS
+from tightrope.kernels.krylov import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +38,8 @@ IN_A_ROW = 12
 IMPROVEMENTS = 12.0
 
 
-#: Fewest and most steps of BiCGSTAB before the policy is looked at again, and the multiplications they may take together.
-FEWEST, STEPS, LONG = 8, 80, 3e8
+#: Fewest steps of BiCGSTAB before the policy is looked at again, and the multiplications by a chain that more may take.
+FEWEST, LONG = 8, 3e8
 #: States of components that are solved in one call.
 BATCH = 100_000
 #: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.

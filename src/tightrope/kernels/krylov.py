@@ -15,6 +15,8 @@ from tightrope.kernels.tiers import loop, uint64
 
 #: By how much the residual of a chain is to shrink before the policy is looked at again, at first.
 SHARE = 0.1
+#: Most steps before the policy is looked at again.
+STEPS = 80
 #: Share of what evaluating a policy costs that is spent on Bellman sweeps before the next evaluation.
 AHEAD = 1 / 8
 #: Share of the size of first values that values will have at least, as long as nothing better is known.
@@ -77,6 +79,9 @@ def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, ima
             match += shadow[s] * residual[s]
             largest = max(largest, abs(residual[s]))
         steps += 1
+        if not abs(match) < np.inf:  # nor are v and its residual numbers any more, which no comparison would show
+            largest = np.inf
+            break
         if largest < least:
             least = largest
             for s in range(size):
