@@ -123,8 +123,14 @@ def rooms(size: int = 100, room: int = 20, *, seed: int = 1, pools: int = 14) ->
 def world(grid: Grid, *, slip: float = 0.2, gamma: float = 0.99, tol: float = 1e-6) -> World:
     """The gridworld solved by the engine."""
     mdp = grid.mdp(slip=slip, gamma=gamma)
-    solution = solve(mdp, tol=tol)
+    solution = _faster_of_two(mdp, None, tol)
     return World(grid, mdp, solution, intended_path(grid, mdp, solution))
+
+
+def _faster_of_two(mdp: MDP, algorithm: PolicyIteration | None, tol: float) -> Solution:
+    """The first that needs some loop on a machine waits until it is compiled, which says nothing about solving."""
+    kernels.tiers.compile_loops()
+    return min((solve(mdp, algorithm, tol=tol) for _ in range(2)), key=lambda found: found.seconds)
 
 
 def intended_path(grid: Grid, mdp: MDP, solution: Solution) -> tuple[Cell, ...]:
@@ -148,14 +154,10 @@ def look_ahead(
     tol: float = 1e-6,
     done: Callable[[str], None] = lambda _: None,
 ) -> Lookahead:
-    """Policy iteration, h-PI and κ-PI on one model, each to the same certified tolerance; `done` hears of each.
-
-    Each runs twice and the faster counts: the first that needs some loop on a machine waits until it is compiled.
-    """
-    kernels.tiers.compile_loops()
+    """Policy iteration, h-PI and κ-PI on one model, each to the same certified tolerance; `done` hears of each."""
 
     def run(name: str, algorithm: PolicyIteration) -> Solution:
-        solution = min((solve(mdp, algorithm, tol=tol) for _ in range(2)), key=lambda found: found.seconds)
+        solution = _faster_of_two(mdp, algorithm, tol)
         done(name)
         return solution
 
