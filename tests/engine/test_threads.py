@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -114,3 +115,21 @@ def test_an_interrupt_in_the_first_round_keeps_what_was_done(monkeypatch, step):
     assert solution.backups >= mdp.n_pairs  # the look that says what was reached, at least
     assert (solution.lower <= truth + 1e-6).all()
     assert (truth <= solution.upper + 1e-6).all()
+
+
+def test_whoever_interrupts_finds_no_thread_at_work():
+    """A thread that still wrote to v while the last look was taken would leave a certificate of something else."""
+    began, go_on, done = threading.Event(), threading.Event(), []
+
+    def kernel(part):
+        if part == 0:
+            began.wait(10.0)
+            threading.Timer(0.2, go_on.set).start()
+            raise KeyboardInterrupt
+        began.set()
+        go_on.wait(10.0)
+        done.append(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        team.each(kernel, (), [(0,), (1,)], 2)
+    assert done == [1]

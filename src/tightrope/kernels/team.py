@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,10 @@ def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence
     share = -(-len(parts) // threads)
     groups = [parts[i : i + share] for i in range(0, len(parts), share)]
     waiting = [_pool(threads - 1).submit(run, group) for group in groups[1:]]
-    done = run(groups[0])
+    try:
+        done = run(groups[0])
+    finally:
+        wait(waiting)  # somebody who interrupts is not to find arrays that change under their hands
     for later in waiting:
         done += later.result()
     return done
