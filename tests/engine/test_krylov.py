@@ -110,19 +110,22 @@ def test_what_leads_out_of_a_part_becomes_reward():
     place[order] = np.arange(20)
     lo, n = 6, 9
     part = order[lo : lo + n]
-    rows = [np.flatnonzero(P[s]) for s in part]
+    rows = [np.flatnonzero(P[s]) for s in order]
     indptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint32)
-    arrays = (
-        indptr,
-        np.concatenate(rows).astype(np.uint32),
-        np.concatenate([P[s, row] for s, row in zip(part, rows, strict=True)]),
-    )
-    r = chain[3][part].copy()
-    kernels.krylov.inside(*arrays, r, v, place, lo, n)
-    found = sp.csr_array((arrays[2][: indptr[n]], arrays[1][: indptr[n]], indptr), shape=(n, n)).toarray()
+    indices, data = np.concatenate(rows).astype(np.uint32), P[order][P[order] > 0.0]
+    r = chain[3][order]
+    kernels.krylov.inside(indptr, indices, data, r, v, place, lo, n)
+    found = np.zeros((n, n))
+    for i in range(n):
+        row = slice(indptr[lo + i], indptr[lo + i + 1])
+        np.add.at(found[i], indices[row], data[row])
     np.testing.assert_array_equal(found, P[np.ix_(part, part)])
     outside = np.setdiff1d(np.arange(20), part)
-    np.testing.assert_allclose(r, chain[3][part] + P[np.ix_(part, outside)] @ v[outside])
+    np.testing.assert_allclose(r[lo : lo + n], chain[3][part] + P[np.ix_(part, outside)] @ v[outside])
+    elsewhere = np.r_[:lo, lo + n : 20]
+    np.testing.assert_array_equal(r[elsewhere], chain[3][order[elsewhere]])
+    for i in elsewhere:
+        np.testing.assert_array_equal(indices[indptr[i] : indptr[i + 1]], rows[i])
 
 
 def random_graph(seed):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
+from tightrope.engine.room import Room
 from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
 from tightrope.kernels import team
 
@@ -97,19 +98,22 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
         for s in order[lo:hi][:: -1 if backwards else 1]:
             begin, end = mdp.first[s], mdp.first[s + 1]
             l = rows[s] = begin + int((mdp.r[begin:end] + gamma * (P[begin:end] @ seen)).argmax())
-            seen[s] = (mdp.r[l] + gamma * (P[l] @ seen - P[l, s] * seen[s])) / (1.0 - gamma * P[l, s])
+            seen[s] = mdp.r[l] + gamma * (P[l] @ seen)
         expected[order[lo:hi]] = seen[order[lo:hi]]
     found, chosen, others = v.copy(), np.empty(S, np.uint32), None if blocks == 1 else v.copy()
     up = down = 0.0
+    held, *chain = Room().slots(mdp, arguments[0])
+    held.fill(mdp.n_pairs)
     for lo, hi in itertools.pairwise(ends):
-        chain = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-        _, more, less = kernels.in_place.gauss_seidel(*mdp.arrays, found, chosen, backwards, *arguments, others, *chain, lo, hi)
+        _, more, less = kernels.in_place.gauss_seidel(
+            *mdp.arrays, found, chosen, backwards, *arguments, others, held, *chain, lo, hi
+        )
         up, down = up + more, down + less
         # The chain it leaves: swept where the policy's value is known, it changes nothing.
         moves = P[rows]
         value = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[rows])
         outside = None if blocks == 1 else value.copy()
-        change = kernels.in_place.split_gauss_seidel(value, False, backwards, None, *arguments, outside, *chain, lo, hi)
+        change = kernels.in_place.split_gauss_seidel(value, False, None, *arguments, outside, *chain, lo, hi)
         assert change < 1e-9
         # Elsewhere, a sweep of it upwards is the textbook's too.
         swept, seen, inside = x.copy(), v.copy(), order[lo:hi]
@@ -118,12 +122,12 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
             stay = P[rows[s], s]
             seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
         kernels.in_place.split_gauss_seidel(
-            swept, False, backwards, None, *arguments, outside if outside is None else v, *chain, lo, hi
+            swept, False, None, *arguments, outside if outside is None else v, *chain, lo, hi
         )
         np.testing.assert_allclose(swept[inside], seen[inside], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)
-    moves = P[rows][np.ix_(order, order)] if blocks == 1 else P[rows][order][:, order]
+    moves = P[rows][np.ix_(order, order)]
     assert up == pytest.approx(np.triu(moves, 1).sum())
     assert down == pytest.approx(np.tril(moves, -1).sum())
 

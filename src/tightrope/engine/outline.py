@@ -116,7 +116,7 @@ def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:
     name = "cuts" if order is None else "cuts in order"
     if name not in mdp.facts:
         indptr, first = mdp.P.indptr, mdp.first
-        widest = np.maximum.reduceat(np.diff(indptr), first[:-1])
+        widest = mdp.widest
         if order is not None:
             widest, sizes = widest[order], np.diff(indptr[first])[order]
             indptr, first = np.cumsum(np.append(0, sizes)), np.arange(len(first))

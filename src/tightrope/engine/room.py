@@ -22,6 +22,8 @@ class Room:
 
     _P: Any = None
     _chain: tuple[Any, Any, Any, Any] | None = None
+    _slots: tuple[Any, Any] | None = None
+    _order: Any = None
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
@@ -48,6 +50,18 @@ class Room:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
             self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
+
+    def slots(self, mdp: MDP, order: Any) -> tuple[Any, ...]:
+        """Room for a chain whose rows change one by one, in this order of states: held, begin, indices, data and r.
+
+        The last three are those of `chain`.
+        """
+        _, indices, data, r = self.chain(mdp)
+        if self._slots is None or self._order is not order:
+            begin = np.zeros(mdp.n_states + 1, indices.dtype)
+            np.cumsum(mdp.widest if order is None else mdp.widest[order], out=begin[1:])
+            self._slots, self._order = (np.empty_like(begin[1:]), begin), order
+        return *self._slots, indices, data, r
 
     def band(self, mdp: MDP, band: Band) -> tuple[FloatArray, FloatArray]:
         """What elimination in the band of the model works in."""
@@ -83,4 +97,5 @@ class Room:
 
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
-        self._P, self._chain, self._band, self._rewards, self._ceilings, self._krylov = mdp.P, None, None, None, None, None
+        self._P, self._chain, self._slots, self._band = mdp.P, None, None, None
+        self._rewards, self._ceilings, self._krylov = None, None, None

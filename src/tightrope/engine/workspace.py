@@ -18,6 +18,8 @@ from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
@@ -65,8 +67,8 @@ class Workspace:
     share = 1.0
     #: Rows multiplied so far.
     backups = 0
-    #: Which way Gauss-Seidel swept when it left its chain behind.
-    reverse = True
+    #: Whether room for chains holds what Gauss-Seidel sweeps keep there, and how likely that chain's moves up and down are.
+    held, up, down = False, 0.0, 0.0
     #: How many chains were factorised.
     factorised = 0
     #: By how much BiCGSTAB is to shrink the residual of a chain.
@@ -78,7 +80,6 @@ class Workspace:
     _factor_cost: float | None = None
     _caution = 0.0
     _blocks: list[tuple[Any, ...]] | None = None
-    _blocks_in_order: list[tuple[Any, ...]] | None = None
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
         self._room = room or Room()
@@ -133,6 +134,7 @@ class Workspace:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self.pairs
         self.looked, self._seen, self.chained = True, None, self.chaining
+        self.held &= not self.chaining
 
     def _prune(self) -> tuple[Any, Any, float]:
         """Ceilings on what pairs are worth, for which v, and the share of v that is more than rounding; None if rows are narrow.
@@ -197,10 +199,10 @@ class Workspace:
         """
         base = -inf if self.spread or not self.has_sinks else self.base
         bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
-            *self._model, self.v, self.u, self.rows, *self._room.chain(self._mdp),
+            *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
             *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
         )  # fmt: skip
-        self._seen, self.low, self.high = seen, seen[0], seen[1]
+        self._seen, self.low, self.high, self.chained = seen, seen[0], seen[1], False
         self.backups += bellman * self.pairs + chain * self.S
         if lost:
             self._put_in_order()
@@ -241,12 +243,12 @@ class Workspace:
 
         u is scratch.
         """
-        chain, vectors = self._room.chain(self._mdp), self._room.krylov(self._mdp)
+        chain, vectors = self._room.slots(self._mdp, parts.order), self._room.krylov(self._mdp)
         arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi)
         missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps)
         self.backups += computed + swept
         self.improved += improved
-        self.chained = False
+        self.chained = self.held = False
         return missed, computed, swept
 
     def _unseen(self) -> float:
@@ -293,17 +295,21 @@ class Workspace:
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self.pairs
-        found = self._in_place(kernels.in_place.gauss_seidel, (*self._model, self.v, self.rows, self.backwards))
-        changes, up, down = zip(*found, strict=True)
-        self.reverse = self.backwards
-        self.backwards, turn = kernels.rounds.direction(sum(up), sum(down), self.backwards)
+        chain = self._room.slots(self._mdp, self.order[0])
+        if not self.held:
+            chain[0].fill(self.pairs)  # none
+            self.chained, self.held, self.up, self.down = False, True, 0.0, 0.0
+        model = (*self._model, self.v, self.rows, self.backwards)
+        changes, up, down = zip(*self._in_place(kernels.in_place.gauss_seidel, model, chain), strict=True)
+        self.up, self.down = self.up + sum(up), self.down + sum(down)
+        self.backwards, turn = kernels.rounds.direction(self.up, self.down, self.backwards)
         return max(changes), turn
 
     def take_chain(self) -> None:
         """Copy the greedy policy's rows together, unless the look has; looks do so from now on."""
         if not self.chained:
             team.each(kernels.extract, (*self._model[:4], self.rows), self._pieces(), self._threads)
-        self.chaining = self.chained = True
+        self.chaining, self.chained, self.held = True, True, False
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
@@ -318,20 +324,21 @@ class Workspace:
         return n
 
     def split_sweeps(self, most: int, target: float, turn: bool) -> tuple[int, float]:
-        """Gauss-Seidel sweeps of v along the chain that the last Bellman sweep left; returns how many and the last change."""
+        """Gauss-Seidel sweeps of v along the chain that Bellman sweeps keep; returns how many and the last change."""
+        _, *chain = self._room.slots(self._mdp, self.order[0])
         n, change = 0, inf
         while n < most and change > target:
-            change = max(self._in_place(kernels.in_place.split_gauss_seidel, (self.v, self.backwards, self.reverse, None)))
+            change = max(self._in_place(kernels.in_place.split_gauss_seidel, (self.v, self.backwards, None), chain))
             self.backwards ^= turn
             n += 1
         self.backups += n * self.S
         return n, change
 
-    def _in_place(self, kernel: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    def _in_place(self, kernel: Any, arguments: tuple[Any, ...], chain: Sequence[Any]) -> list[Any]:
         """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
         self._remember()
-        self.chained = False
-        return team.each(kernel, (*arguments, *self.order, self.u), self._places(), self._threads)
+        blocks = [block[:2] for block in cuts(self._mdp, self.order[0])] if self.cut else [(0, self.S)]
+        return team.each(kernel, (*arguments, *self.order, self.u, *chain), blocks, self._threads)
 
     def _remember(self) -> None:
         """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
@@ -346,24 +353,13 @@ class Workspace:
     def _pieces(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
         if self._blocks is None:
-            self._blocks = self._cut(None)
+            indptr, indices, data, r = self._room.chain(self._mdp)
+            parts = cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
+            self._blocks = [
+                (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
+                for n, (lo, hi, begin, end) in enumerate(parts)
+            ]
         return self._blocks
-
-    def _places(self) -> list[tuple[Any, ...]]:
-        """The same of places in the order that Gauss-Seidel sweeps states in."""
-        if self.order[0] is None:
-            return self._pieces()
-        if self._blocks_in_order is None:
-            self._blocks_in_order = self._cut(self.order[0])
-        return self._blocks_in_order
-
-    def _cut(self, order: Any) -> list[tuple[Any, ...]]:
-        indptr, indices, data, r = self._room.chain(self._mdp)
-        parts = cuts(self._mdp, order) if self.cut else [(0, self.S, 0, len(data))]
-        return [
-            (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
-            for n, (lo, hi, begin, end) in enumerate(parts)
-        ]
 
     def factor_cost(self) -> float:
         """What a factorisation of the greedy policy's chain costs, in multiplications; measured once."""
@@ -377,7 +373,7 @@ class Workspace:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._room.chain(self._mdp)
         kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
-        self.chained = not self.cut
+        self.chained, self.held = not self.cut, False
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r

@@ -1,4 +1,4 @@
-"""Gauss-Seidel sweeps, in place: over a model, and over the chain that one of them leaves behind.
+"""Gauss-Seidel sweeps, in place: over a model, and over the chain of its greedy pairs that they keep.
 
 Rows are summed as in `serial`, and written out in both kernels for the same reason.
 """
@@ -17,56 +17,54 @@ SIDE_BY_SIDE = uint64(1000)
 @loop
 def gauss_seidel(
     indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, others,
-    to_indptr, to_indices, to_data, to_r, lo, hi,
+    held, begin, to_indices, to_data, to_r, lo, hi,
 ):  # fmt: skip
-    """One Bellman sweep in place, in order of the states or against it, that leaves the chain of its greedy pairs behind.
+    """One Bellman sweep in place, in order of the states or against it, that keeps the chain of its greedy pairs up to date.
 
     Unless they are None, `order` says which states come first, and `place` where each of them does; lo..hi-1 are places then.
     Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
-    outside). In the pair that is best then, the chance of staying put is solved for:
-    v(s) = (r + gamma Σ_{s' != s} P v(s'))/(1 - gamma P(s|s,a)). The chain is v = r' + P' v with no diagonal in P', its rows in
-    the order of the sweep. Returns the largest change, and how likely the chain's moves to higher and to lower states are,
-    added up.
+    outside). The chain is v = r' + P' v, solved for the chance of staying put, so that the diagonal of P' is zero. The row of a
+    place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair that is `held` there
+    is the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). Returns
+    the largest change, and by how much more likely the chain's moves to higher and to lower states have become, added up.
     """
-    begin, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
+    low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     largest, up, down = 0.0, 0.0, 0.0
-    at = uint64(0)
-    to_indptr[0] = 0
     for i in range(size):
-        here = begin + (size - ONE - i if backwards else i)
+        here = low + (size - ONE - i if backwards else i)
         s = here if order is None else uint64(order[here])
         best = -np.inf
         chosen, stop = uint64(first[s]), uint64(first[s + ONE])
         k = uint64(indptr[chosen])
         for l in range(chosen, stop):
-            end = uint64(indptr[l + ONE])
+            last = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            if end == k + THREE and (
+            if last == k + THREE and (
                 others is None
-                or (place is None and begin <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
+                or (place is None and low <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
             ):
                 even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
-                k = end
+                k = last
             else:
-                while k + ONE < end:
+                while k + ONE < last:
                     near, far = uint64(indices[k]), uint64(indices[k + ONE])
                     even += data[k] * (
                         v[near]
-                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        if others is None or low <= (near if place is None else uint64(place[near])) < beyond
                         else others[near]
                     )
                     odd += data[k + ONE] * (
                         v[far]
-                        if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
+                        if others is None or low <= (far if place is None else uint64(place[far])) < beyond
                         else others[far]
                     )
                     k += TWO
-                if k < end:
+                if k < last:
                     near = uint64(indices[k])
                     even += data[k] * (
                         v[near]
-                        if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                        if others is None or low <= (near if place is None else uint64(place[near])) < beyond
                         else others[near]
                     )
                     k += ONE
@@ -74,34 +72,42 @@ def gauss_seidel(
             if q > best:
                 best = q
                 chosen = l
-        stay, start = 0.0, at
-        for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
-            j = uint64(indices[k])
-            if j == s:
-                stay = data[k]
-            else:
-                to_indices[at] = j
-                to_data[at] = gamma * data[k]
-                at += ONE
-                if (j if place is None else uint64(place[j])) > here:
-                    up += data[k]
-                else:
-                    down += data[k]
-        to_r[i] = r[chosen]
-        if stay > 0.0:
-            scale = 1.0 / (1.0 - gamma * stay)
-            to_r[i] *= scale
-            best = to_r[i]
-            for k in range(start, at):
-                to_data[k] *= scale
-                j = uint64(to_indices[k])
-                best += to_data[k] * (
-                    v[j] if others is None or begin <= (j if place is None else uint64(place[j])) < beyond else others[j]
-                )
-        to_indptr[i + ONE] = at
         largest = max(largest, abs(best - v[s]))
         v[s] = best
         rows[s] = chosen
+        if chosen != held[here]:
+            start, limit = uint64(begin[here]), uint64(begin[here + ONE])
+            if held[here] < len(r):
+                for k in range(uint64(indptr[held[here]]), uint64(indptr[held[here] + ONE])):
+                    j = uint64(indices[k])
+                    if (j if place is None else uint64(place[j])) > here:
+                        up -= data[k]
+                    elif j != s:
+                        down -= data[k]
+            at, stay, j = start, 0.0, s
+            for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
+                j = uint64(indices[k])
+                to_indices[at] = j
+                to_data[at] = gamma * data[k]
+                if (j if place is None else uint64(place[j])) > here:
+                    up += data[k]
+                elif j != s:
+                    down += data[k]
+                else:
+                    stay = data[k]
+                    to_data[at] = 0.0
+                at += ONE
+            scale = 1.0
+            if stay > 0.0:
+                scale = 1.0 / (1.0 - gamma * stay)
+                for k in range(start, at):
+                    to_data[k] *= scale
+            while at < limit:  # columns stay sorted
+                to_indices[at] = j
+                to_data[at] = 0.0
+                at += ONE
+            to_r[here] = scale * r[chosen]
+            held[here] = chosen
     return largest, up, down
 
 
@@ -140,52 +146,50 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @loop
-def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr, indices, data, r, lo, hi):
-    """One Gauss-Seidel sweep of v = r + P v in place, in order of the states or against it; returns the largest change.
+def split_gauss_seidel(v, backwards, keep, order, place, others, indptr, indices, data, r, lo, hi):
+    """One Gauss-Seidel sweep of v = r + P v in place, in order of the places or against it; returns the largest change.
 
     Unless `keep` is None, that times v(s) is added in every state: where r and P are 1 - keep times as large as they should be,
     this is over-relaxation for keep < 0. Where r is None it is zero.
 
-    The rows of the chain are those of the states lo..hi-1, in `reverse` order or not. Where there are many, both halves are
-    swept side by side: each state would otherwise wait for the one before.
+    Where there are many places in lo..hi-1, both halves are swept side by side: each state would otherwise wait for the one
+    before.
     """
-    begin, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
+    low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
     largest = 0.0
     for i in range(length):
         for lane in range(TWO):
-            row = lane * length + (i if backwards == reverse else length - ONE - i)
-            if row < size:
-                s = begin + (size - ONE - row if reverse else row)
-                if order is not None:
-                    s = uint64(order[s])
-                k, end = uint64(indptr[row]), uint64(indptr[row + ONE])
-                even, odd = 0.0 if r is None else r[row] if keep is None else r[row] + keep * v[s], 0.0
-                if end == k + THREE and (
+            here = low + lane * length + (length - ONE - i if backwards else i)
+            if here < beyond:
+                s = here if order is None else uint64(order[here])
+                k, last = uint64(indptr[here]), uint64(indptr[here + ONE])
+                even, odd = 0.0 if r is None else r[here] if keep is None else r[here] + keep * v[s], 0.0
+                if last == k + THREE and (
                     others is None
-                    or (place is None and begin <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
+                    or (place is None and low <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
                 ):
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                     odd = data[k + ONE] * v[indices[k + ONE]]
                 else:
-                    while k + ONE < end:
+                    while k + ONE < last:
                         near, far = uint64(indices[k]), uint64(indices[k + ONE])
                         even += data[k] * (
                             v[near]
-                            if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
                             else others[near]
                         )
                         odd += data[k + ONE] * (
                             v[far]
-                            if others is None or begin <= (far if place is None else uint64(place[far])) < beyond
+                            if others is None or low <= (far if place is None else uint64(place[far])) < beyond
                             else others[far]
                         )
                         k += TWO
-                    if k < end:
+                    if k < last:
                         near = uint64(indices[k])
                         even += data[k] * (
                             v[near]
-                            if others is None or begin <= (near if place is None else uint64(place[near])) < beyond
+                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
                             else others[near]
                         )
                 total = even + odd
@@ -195,7 +199,7 @@ def split_gauss_seidel(v, backwards, reverse, keep, order, place, others, indptr
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, reverse, keep, order):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, order):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
     Returns how many there were and the largest change of the last one.
@@ -203,7 +207,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, rev
     n = 0
     change = np.inf
     while n < most and change > target:
-        change = split_gauss_seidel(v, backwards, reverse, keep, order, None, None, indptr, indices, data, r, 0, len(v))
+        change = split_gauss_seidel(v, backwards, keep, order, None, None, indptr, indices, data, r, 0, len(v))
         backwards = backwards ^ turn
         n += 1
     return n, change

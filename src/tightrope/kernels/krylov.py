@@ -10,7 +10,7 @@ import numpy as np
 
 from tightrope.kernels.bounds import sweep_goal
 from tightrope.kernels.in_place import gauss_seidel, split_gauss_seidel
-from tightrope.kernels.serial import ONE, extent
+from tightrope.kernels.serial import ONE, extent, fill
 from tightrope.kernels.tiers import loop, uint64
 
 #: By how much the residual of a chain is to shrink before the policy is looked at again, at first.
@@ -28,8 +28,8 @@ ASTRAY = 1e8
 @loop
 def to_and_fro(indptr, indices, data, r, x, n):
     """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
-    split_gauss_seidel(x, False, False, None, None, None, None, indptr, indices, data, r, 0, n)
-    split_gauss_seidel(x, True, False, None, None, None, None, indptr, indices, data, r, 0, n)
+    split_gauss_seidel(x, False, None, None, None, None, indptr, indices, data, r, 0, n)
+    split_gauss_seidel(x, True, None, None, None, None, indptr, indices, data, r, 0, n)
 
 
 @loop
@@ -99,30 +99,27 @@ def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, ima
 
 @loop
 def inside(indptr, indices, data, r, v, place, lo, n):
-    """The chain of the places lo..lo+n-1 in numbers of its own, from 0: what leads outside becomes reward."""
-    at, k, begin, end = uint64(0), uint64(0), uint64(lo), uint64(lo) + uint64(n)
-    for i in range(uint64(n)):
-        stop = uint64(indptr[i + ONE])
-        while k < stop:
+    """The chain of the places lo..lo+n-1 in numbers of its own, from 0: what leads outside becomes reward, and zero."""
+    first, beyond = uint64(lo), uint64(lo) + uint64(n)
+    for i in range(first, beyond):
+        for k in range(uint64(indptr[i]), uint64(indptr[i + ONE])):
             j = uint64(indices[k])
             there = uint64(place[j])
-            if begin <= there < end:
-                indices[at] = there - begin
-                data[at] = data[k]
-                at += ONE
+            if first <= there < beyond:
+                indices[k] = there - first
             else:
                 r[i] += data[k] * v[j]
-            k += ONE
-        indptr[i + ONE] = at
+                indices[k] = i - first
+                data[k] = 0.0
 
 
 @loop
 def krylov_round(
-    indptr, indices, data, r, first, gamma, v, rows, to_indptr, to_indices, to_data, to_r,
+    indptr, indices, data, r, first, gamma, v, rows, held, begin, to_indices, to_data, to_r,
     x, best, residual, shadow, direction, image, probe,
-    tol, atol, floor, order, place, begin, lo, hi, share, most, steps,
+    tol, atol, floor, order, place, bounds, lo, hi, share, most, steps,
 ):  # fmt: skip
-    """Policy iteration on one part of the states after the other, those of the places begin[i]..begin[i+1]-1 for lo <= i < hi.
+    """Policy iteration on one part of the states after the other, those of the places bounds[i]..bounds[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
     Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
@@ -134,8 +131,9 @@ def krylov_round(
     known = ROUGH * max(-least, largest)
     missed, deepest, improvements, computed, swept = 0, share, 0, 0, 0
     for part in range(lo, hi):
-        start, stop = int(begin[part]), int(begin[part + 1])
+        start, stop = int(bounds[part]), int(bounds[part + 1])
         n = stop - start
+        fill(held, len(r), start, stop)
         ahead, improved, size = 0, 0, known
         before, depth = np.inf, share
         while True:
@@ -143,7 +141,7 @@ def krylov_round(
             for _ in range(1 + ahead):
                 change, _up, _down = gauss_seidel(
                     indptr, indices, data, r, first, gamma, v, rows, False, order, place, None,
-                    to_indptr, to_indices, to_data, to_r, start, stop,
+                    held, begin, to_indices, to_data, to_r, start, stop,
                 )  # fmt: skip
                 size = known
                 for i in range(uint64(start), uint64(stop)):
@@ -164,13 +162,15 @@ def krylov_round(
             for i in range(uint64(n)):
                 x[i] = v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])]
             if order is not None:
-                inside(to_indptr, to_indices, to_data, to_r, v, place, start, n)
+                inside(begin, to_indices, to_data, to_r, v, place, start, n)
             done = bicgstab(
-                to_indptr, to_indices, to_data, to_r, x, best, residual, shadow, direction, image, probe,
-                depth, 0.1 * goal, steps, n,
+                begin[start : stop + 1], to_indices, to_data, to_r[start:stop],
+                x, best, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n,
             )  # fmt: skip
             for i in range(uint64(n)):
                 v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])] = x[i]
+            if order is not None:
+                fill(held, len(r), start, stop)  # it has other numbers, and rewards of this moment
             sweeps = 4 * done + 2
             swept += sweeps * n
             ahead = int(AHEAD * sweeps * len(v) / len(r))

@@ -19,6 +19,7 @@ from tightrope.kernels.serial import (
     copy,
     extent,
     extract,
+    fill,
     policy_sweeps,
 )
 from tightrope.kernels.spread import spread_values
@@ -78,7 +79,7 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 
 @loop
 def gauss_seidel_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
+    indptr, indices, data, r, first, gamma, v, u, rows, held, begin, to_indices, to_data, to_r,
     tol, atol, floor, base, backwards, budget, most, order, place,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
@@ -92,7 +93,8 @@ def gauss_seidel_round(
     change = chain_change = np.inf
     rate = 1.0
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
-    near = False
+    near, up, down = False, 0.0, 0.0
+    fill(held, len(r), 0, len(v))
     if base > -np.inf:
         cycles, backwards, guessed, lost = spread_values(
             indptr, indices, data, r, first, gamma, v, rows, base, backwards, order
@@ -102,15 +104,15 @@ def gauss_seidel_round(
         near = not guessed
     while True:
         before, low, high = change, -np.inf, np.inf
-        up = down = 0.0
         if near:
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
-            change, up, down = gauss_seidel(
+            change, more_up, more_down = gauss_seidel(
                 indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
-                to_indptr, to_indices, to_data, to_r, 0, len(v),
+                held, begin, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
+            up, down = up + more_up, down + more_down
         cycles += 1
         least, largest = extent(u) if near else extent(v)
         goal = sweep_goal(max(-least, largest), gamma, tol, atol, floor)
@@ -126,11 +128,10 @@ def gauss_seidel_round(
             near = False
         else:
             near = change * min(rate, NEAR) <= goal
-            reverse = backwards
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
             sweeps, chain_change = split_sweeps(
-                to_indptr, to_indices, to_data, to_r, v, patience, target, backwards, turn, reverse, None, order
+                begin, to_indices, to_data, to_r, v, patience, target, backwards, turn, None, order
             )  # fmt: skip
             swept += sweeps
             backwards ^= turn and sweeps % 2 == 1

@@ -99,6 +99,13 @@ def copy(v, out):
 
 
 @loop
+def fill(array, x, lo, hi):
+    """array[lo:hi] = x; that too would take long to compile."""
+    for s in range(uint64(lo), uint64(hi)):
+        array[s] = x
+
+
+@loop
 def reach(indptr, indices, first):
     """The largest distance between the numbers of a state and a successor; columns are sorted."""
     furthest = uint64(0)

@@ -154,10 +154,15 @@ class MDP:
         """The largest number of successors of a pair."""
         return int(np.diff(self.P.indptr).max())
 
+    @property
+    def widest(self) -> IntArray:
+        """The largest number of successors that a pair of each state has [S]."""
+        return np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1])
+
     @cached_property
     def chain_room(self) -> int:
         """The largest number of transitions that the chain of a deterministic policy can have."""
-        return int(np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1]).sum())
+        return int(self.widest.sum())
 
     @cached_property
     def facts(self) -> dict[str, Any]:
