@@ -157,7 +157,10 @@ class MDP:
     @property
     def widest(self) -> IntArray:
         """The largest number of successors that a pair of each state has [S]."""
-        return np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1])
+        if "widest" not in self.facts:
+            self.facts["widest"] = np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1])
+        found: IntArray = self.facts["widest"]
+        return found
 
     @cached_property
     def chain_room(self) -> int:
