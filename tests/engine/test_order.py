@@ -121,9 +121,7 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
         for s in inside:
             stay = P[rows[s], s]
             seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
-        kernels.in_place.split_gauss_seidel(
-            swept, False, None, *arguments, outside if outside is None else v, *chain, lo, hi
-        )
+        kernels.in_place.split_gauss_seidel(swept, False, None, *arguments, outside if outside is None else v, *chain, lo, hi)
         np.testing.assert_allclose(swept[inside], seen[inside], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)

@@ -184,9 +184,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
         target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            n, change = kernels.in_place.split_sweeps(
-                *to, v, ROUND, target, backwards, turn, beyond / (beyond - 1.0), None
-            )
+            n, change = kernels.in_place.split_sweeps(*to, v, ROUND, target, backwards, turn, beyond / (beyond - 1.0), None)
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v
