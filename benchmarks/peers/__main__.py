@@ -100,7 +100,9 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small models, short limits, fewer methods")
     parser.add_argument("--only", default="", help="only models whose name contains this")
-    parser.add_argument("--again", default="", help="measure models whose name contains this again, keep the rest")
+    parser.add_argument(
+        "--again", nargs="+", default=[], help="measure models whose name contains one of these again, or the 'extras'; keep the rest"
+    )
     parser.add_argument("--no-extras", action="store_true", help="leave out bandwidth, growth and cold start")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the report again")
     parser.add_argument("-o", "--out", type=Path, default=HERE, help="folder to write to")
@@ -115,14 +117,15 @@ def main():
         context = partial(results.about, load, quick=options.quick)
         if options.again:
             before = results.load(options.out)
-            again = [case.name for case in CASES if options.again in case.name]
+            again = [case.name for case in CASES if any(word in case.name for word in options.again)]
             records = [record for record in before["records"] if record.model not in again]
             models = [model for model in before["models"] if model["name"] not in again]
             more = before["extras"]
             about_then, now = before["about"], context()["date"]
-            context = partial(dict, about_then, again=[*about_then.get("again", []), f"{', '.join(again)} ({now})"])
+            what = [*again, "all sections but those on models"] if "extras" in options.again else again
+            context = partial(dict, about_then, again=[*about_then.get("again", []), f"{', '.join(what)} ({now})"])
         for case in CASES:
-            if (options.again or options.only) not in case.name or (options.quick and not case.quick):
+            if options.only not in case.name or (options.quick and not case.quick) or (options.again and case.name not in again):
                 continue
             started = time.perf_counter()
             found, about = contest(case, quick=options.quick)
@@ -130,7 +133,7 @@ def main():
             models.append(about)
             print(report.line(found, time.perf_counter() - started), flush=True)
             results.save(options.out, records, models, more, context())
-        if not (options.no_extras or options.again):
+        if "extras" in options.again or not (options.no_extras or options.again):
             more = extras(quick=options.quick)
         names = [case.name for case in CASES]
         records.sort(key=lambda record: names.index(record.model))

@@ -22,7 +22,7 @@ class Room:
 
     _P: Any = None
     _chain: tuple[Any, Any, Any, Any] | None = None
-    _slots: tuple[Any, Any] | None = None
+    _slots: tuple[Any, ...] | None = None
     _order: Any = None
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
@@ -56,12 +56,12 @@ class Room:
 
         The last three are those of `chain`.
         """
-        _, indices, data, r = self.chain(mdp)
-        if self._slots is None or self._order is not order:
+        if self._slots is None or self._P is not mdp.P or self._order is not order:
+            _, indices, data, r = self.chain(mdp)
             begin = np.zeros(mdp.n_states + 1, indices.dtype)
             np.cumsum(mdp.widest if order is None else mdp.widest[order], out=begin[1:])
-            self._slots, self._order = (np.empty_like(begin[1:]), begin), order
-        return *self._slots, indices, data, r
+            self._slots, self._order = (np.empty_like(begin[1:]), begin, indices, data, r), order
+        return self._slots
 
     def band(self, mdp: MDP, band: Band) -> tuple[FloatArray, FloatArray]:
         """What elimination in the band of the model works in."""

@@ -202,7 +202,9 @@ class Workspace:
             *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
             *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
         )  # fmt: skip
-        self._seen, self.low, self.high, self.chained = seen, seen[0], seen[1], False
+        self._seen, self.low, self.high = seen, seen[0], seen[1]
+        if self.chained:  # Python makes an object slower with its thirtieth attribute
+            self.chained = False
         self.backups += bellman * self.pairs + chain * self.S
         if lost:
             self._put_in_order()
