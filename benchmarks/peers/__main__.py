@@ -100,9 +100,8 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small models, short limits, fewer methods")
     parser.add_argument("--only", default="", help="only models whose name contains this")
-    parser.add_argument(
-        "--again", nargs="+", default=[], help="measure models whose name contains one of these again, or the 'extras'; keep the rest"
-    )
+    again_help = "measure models whose name contains one of these again, or the 'extras'; keep the rest"
+    parser.add_argument("--again", nargs="+", default=[], help=again_help)
     parser.add_argument("--no-extras", action="store_true", help="leave out bandwidth, growth and cold start")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the report again")
     parser.add_argument("-o", "--out", type=Path, default=HERE, help="folder to write to")
