@@ -16,7 +16,7 @@ from peers.extras import (
     largest_section,
     threads_section,
 )
-from peers.text import mb, ms, table
+from peers.text import mb, ms, table, times
 
 #: The ratio every class is to reach, and the geometric mean over all models.
 TARGET, MEAN = 2.0, 4.0
@@ -64,10 +64,10 @@ def _print_table(contests):
 
     table = Table("model", "ours", "best peer", "its time", "ratio", title="milliseconds of processor time, one thread")
     for name, records in contests.items():
-        rival, times = best(records), ratio(records)
-        colour = "red" if times < 1 else "yellow" if times < TARGET else "green"
+        rival, ahead = best(records), ratio(records)
+        colour = "red" if ahead < 1 else "yellow" if ahead < TARGET else "green"
         what = f"{rival.peer}, {rival.method}" if rival else "none reached the goal"
-        table.add_row(name, ms(records[0].cpu), what, ms(rival.cpu) if rival else "", f"[{colour}]{times:.2f}x")
+        table.add_row(name, ms(records[0].cpu), what, ms(rival.cpu) if rival else "", f"[{colour}]{times(ahead)}")
     Console(width=130).print(table)
 
 
@@ -112,20 +112,20 @@ def _losses(contests):
     if not lost:
         return f"## Where we lose\n\nNowhere: at least {TARGET:g}x faster than the best method of every peer on every model."
     rows = [
-        (name, ms(records[0].cpu), f"{best(records).peer}, {best(records).method}", ms(best(records).cpu), f"{times:.2f}x")
-        for name, times, records in sorted(lost, key=lambda x: x[1])
+        (name, ms(records[0].cpu), f"{best(records).peer}, {best(records).method}", ms(best(records).cpu), times(ahead))
+        for name, ahead, records in sorted(lost, key=lambda x: x[1])
     ]
-    n = sum(times < 1 for _, times, _ in lost)
+    n = sum(ahead < 1 for _, ahead, _ in lost)
     verdict = f"Slower than the best peer on {n} of {len(contests)} models" if n else "Never slower than the best peer"
     text = f"{verdict}; ahead by less than the {TARGET:g}x we are after on {len(lost) - n}. Milliseconds of processor time:"
     return f"## Where we lose\n\n{text}\n\n" + table(("model", "ours", "best peer", "its time", "ratio"), rows)
 
 
 def _summary(contests):
-    times = np.array([ratio(records) for records in contests.values()])
-    finite = times[np.isfinite(times)]
+    ratios = np.array([ratio(records) for records in contests.values()])
+    finite = ratios[np.isfinite(ratios)]
     walls = np.array([best(records).wall / records[0].wall for records in contests.values() if best(records)])
-    none = f" On {len(times) - len(finite)} no peer reached the goal in time." if len(finite) < len(times) else ""
+    none = f" On {len(ratios) - len(finite)} no peer reached the goal in time." if len(finite) < len(ratios) else ""
     return f"""## In one line
 
 Geometric mean of the ratios over {len(finite)} models: **{np.exp(np.log(finite).mean()):.2f}x** (we are after {MEAN:g}x); \
@@ -154,7 +154,7 @@ def _table(contests, models):
         for peer in ("stormpy", "quantecon", "mdpsolver", "mdptoolbox"):
             found = best(records, peer)
             cells.append((f"**{ms(found.cpu)}**" if found is rival else ms(found.cpu)) if found else _why(records, peer))
-        rows.append((*cells, f"{ratio(records):.2f}x"))
+        rows.append((*cells, times(ratio(records))))
     head = ("model", "transitions", "ours", "wall", "2 threads, wall", "stormpy", "quantecon", "mdpsolver", "mdptoolbox", "ratio")
     return "## Every model\n\nMilliseconds of processor time, one thread; each peer's best method; bold the best.\n\n" + table(
         head, rows

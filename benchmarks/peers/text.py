@@ -12,6 +12,11 @@ def mb(size):
     return f"{size / 1e6:.1f}"
 
 
+def times(ratio):
+    """How many times as long somebody takes; nothing where nobody came to an end."""
+    return f"{ratio:.2f}x" if ratio < float("inf") else ""
+
+
 def table(head, rows):
     """A Markdown table; the first column is text, the others are numbers."""
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
