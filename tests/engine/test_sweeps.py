@@ -31,11 +31,17 @@ def test_a_backup_leaves_the_greedy_chain_behind(make):
     u, rows = greedy(mdp, v)
     np.testing.assert_allclose(work.u, u, atol=1e-12)
     np.testing.assert_array_equal(work.rows, rows)
+    P, r = held_chain(work, mdp)
+    np.testing.assert_array_equal(P, mdp.P[rows].toarray())
+    np.testing.assert_array_equal(r, mdp.r[rows])
+
+
+def held_chain(work, mdp):
+    """The chain that the room holds, dense, and its rewards."""
     indptr, indices, data, r = work._room.chain(mdp)
     S, n = mdp.n_states, int(indptr[mdp.n_states])
-    chain = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr[: S + 1].astype(np.int64)), shape=(S, S))
-    np.testing.assert_array_equal(chain.toarray(), mdp.P[rows].toarray())
-    np.testing.assert_array_equal(r, mdp.r[rows])
+    P = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr[: S + 1].astype(np.int64)), shape=(S, S))
+    return P.toarray(), r
 
 
 def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
@@ -48,8 +54,7 @@ def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
     work.gauss_seidel_round(np.inf, 40)
     assert work.looked
     work.take_chain()
-    expected = work.chain()[0]
-    np.testing.assert_array_equal(expected.toarray(), mdp.P[np.asarray(work.rows)].toarray())
+    np.testing.assert_array_equal(held_chain(work, mdp)[0], mdp.P[work.rows.astype(int)].toarray())
 
 
 @pytest.mark.parametrize("width", range(1, 8))
