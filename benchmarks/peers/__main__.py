@@ -117,6 +117,10 @@ def main():
         if options.again:
             before = results.load(options.out)
             again = [case.name for case in CASES if any(word in case.name for word in options.again)]
+            if not again and "extras" not in options.again:
+                parser.error(
+                    f"no model's name contains {' or '.join(options.again)}; the names are in {options.out / 'RESULTS.md'}"
+                )
             records = [record for record in before["records"] if record.model not in again]
             models = [model for model in before["models"] if model["name"] not in again]
             more = before["extras"]
