@@ -185,6 +185,51 @@ def test_values_spread_nearly_where_moves_slip():
     assert error.max() < 1e-9
 
 
+def spread_once(mdp, v):
+    """One sweep by the words of `kernels.spread.spread`, state after state in plain Python."""
+    v, P, gamma, guesses = v.copy(), mdp.P.toarray(), mdp.gamma, 0
+    for s in np.flatnonzero(v == -np.inf):
+        known, alone = {}, []
+        for l in range(mdp.first[s], mdp.first[s + 1]):
+            valued = (P[l] > 0.0) & (v > -np.inf)
+            stay, behind = P[l, s], P[l].sum() - P[l, s] - P[l, valued].sum()
+            if not valued.any() and behind > 1e-12:
+                known.setdefault(-np.inf, False)  # it leaves, for where nothing is known
+                continue
+            behind = behind if behind > 1e-12 else 0.0
+            q = mdp.r[l] + gamma * (P[l, valued] @ v[valued] + behind * (1.0 + gamma) * min(mdp.r[l], 0.0))
+            q /= 1.0 - gamma * (stay + gamma * gamma * behind)
+            if valued.any():
+                known[q] = behind > 0.0
+            else:
+                alone.append(q)
+        v[s] = max(known) if known else max(alone)
+        guesses += known.get(v[s], False)
+    return v, guesses
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("seed", range(6))
+def test_values_spread_alike_through_single_moves_and_others(seed, gamma):
+    rng = np.random.default_rng(seed)
+    S = 40
+    P = np.zeros((3 * S, S))
+    for l in range(3 * S):
+        ends = rng.choice(S, size=rng.choice([1, 1, 1, 3]), replace=False)
+        P[l, ends] = rng.dirichlet(np.ones(len(ends)))
+    P[: 3 * 4] = 0.0
+    for s in range(4):
+        P[3 * s : 3 * s + 3, s] = 1.0
+    mdp = tr.MDP(P, rng.normal(size=3 * S), gamma)
+    v, rows = np.full(S, -np.inf), np.zeros(S, dtype=mdp.first.dtype)
+    for _ in range(3):
+        expected, guesses = spread_once(mdp, v)
+        valued, guessed = kernels.spread.spread(*mdp.arrays, v, rows, False, None)
+        np.testing.assert_allclose(v, expected, rtol=1e-12)
+        assert (valued, guessed) == (np.isfinite(v).sum(), guesses)
+    assert np.isfinite(v).any()
+
+
 def test_values_do_not_spread_to_states_that_reach_no_sink():
     """Two states that swap places for ever beside a sink: they keep the value from below."""
     P = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])

@@ -32,10 +32,22 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
         best, alone = -np.inf, -np.inf
         chosen = uint64(first[s])
         guess, leaves = False, False
-        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+        stop = uint64(first[s + ONE])
+        end = uint64(indptr[chosen])
+        for l in range(chosen, stop):
+            begin, end = end, uint64(indptr[l + ONE])
+            if end == begin + ONE and uint64(indices[begin]) != s:
+                # A single successor without a value gives none without a test: q is -inf, or no number where gamma is 0.
+                q = r[l] + gamma * (data[begin] * v[indices[begin]])
+                leaves = True
+                if q > best:
+                    best = q
+                    chosen = l
+                    guess = False
+                continue
             total, stay, behind = 0.0, 0.0, 0.0
             known = False
-            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+            for k in range(begin, end):
                 j = uint64(indices[k])
                 if v[j] > -np.inf:
                     total += data[k] * v[j]
