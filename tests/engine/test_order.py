@@ -101,33 +101,30 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
             seen[s] = mdp.r[l] + gamma * (P[l] @ seen)
         expected[order[lo:hi]] = seen[order[lo:hi]]
     found, chosen, others = v.copy(), np.empty(S, np.uint32), None if blocks == 1 else v.copy()
-    up = down = 0.0
+    up, down, far = 0.0, 0.0, 0
     held, *chain = Room().slots(mdp, arguments[0])
     held.fill(mdp.n_pairs)
     for lo, hi in itertools.pairwise(ends):
-        _, more, less = kernels.in_place.gauss_seidel(
+        _, more, less, further = kernels.in_place.gauss_seidel(
             *mdp.arrays, found, chosen, backwards, *arguments, others, held, *chain, lo, hi
         )
-        up, down = up + more, down + less
-        # The chain it leaves: swept where the policy's value is known, it changes nothing.
-        moves = P[rows]
-        value = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[rows])
-        outside = None if blocks == 1 else value.copy()
-        change = kernels.in_place.split_gauss_seidel(value, False, None, *arguments, outside, *chain, lo, hi)
-        assert change < 1e-9
-        # Elsewhere, a sweep of it upwards is the textbook's too.
-        swept, seen, inside = x.copy(), v.copy(), order[lo:hi]
-        seen[inside] = x[inside]
-        for s in inside:
-            stay = P[rows[s], s]
-            seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
-        kernels.in_place.split_gauss_seidel(swept, False, None, *arguments, outside if outside is None else v, *chain, lo, hi)
-        np.testing.assert_allclose(swept[inside], seen[inside], atol=1e-11)
+        up, down, far = up + more, down + less, max(far, further)
+    # The chain it leaves: swept where the policy's value is known, it changes nothing.
+    value = np.linalg.solve(np.eye(S) - gamma * P[rows], mdp.r[rows])
+    assert kernels.in_place.split_sweep(value, False, None, arguments[0], *chain, S) < 1e-9
+    # Elsewhere, a sweep of it upwards is the textbook's too.
+    swept, seen = x.copy(), x.copy()
+    for s in order:
+        stay = P[rows[s], s]
+        seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
+    kernels.in_place.split_sweep(swept, False, None, arguments[0], *chain, S)
+    np.testing.assert_allclose(swept, seen, atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)
     moves = P[rows][np.ix_(order, order)]
     assert up == pytest.approx(np.triu(moves, 1).sum())
     assert down == pytest.approx(np.tril(moves, -1).sum())
+    assert far == max(abs(s - j) for s, j in np.argwhere(moves > 0.0))
 
 
 @pytest.mark.parametrize(("slip", "most"), [(0.0, 5.0), (0.1, 20.0)])

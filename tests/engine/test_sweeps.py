@@ -11,6 +11,7 @@ from tightrope import kernels, problems
 from tightrope.engine import direct, sweep
 from tightrope.engine.sweep import Sweeper
 from tightrope.engine.workspace import Aim, Workspace
+from tightrope.kernels import team
 
 
 def greedy(mdp, v):
@@ -92,7 +93,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
     work = Workspace(mdp, np.zeros(S), Aim(1e-6, -1.0))
     held, *chain = work._room.slots(mdp, None)
     held.fill(mdp.n_pairs)
-    up = down = 0.0
+    up, down, far = 0.0, 0.0, 0
     before = work.rows.copy()
     for sweep_number in range(3):
         v = np.random.default_rng(2 + sweep_number // 2).normal(size=S)
@@ -102,10 +103,10 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
             l = rows[s] = lo + int((mdp.r[lo:hi] + gamma * (P[lo:hi] @ expected)).argmax())
             expected[s] = mdp.r[l] + gamma * (P[l] @ expected)
         work.v[:] = v
-        change, more, less = kernels.in_place.gauss_seidel(
+        change, more, less, further = kernels.in_place.gauss_seidel(
             *mdp.arrays, work.v, work.rows, backwards, None, None, None, held, *chain, 0, S
         )
-        up, down = up + more, down + less
+        up, down, far = up + more, down + less, max(far, further)
         np.testing.assert_allclose(work.v, expected, atol=1e-11)
         np.testing.assert_array_equal(work.rows, rows)
         np.testing.assert_array_equal(held, rows)
@@ -115,11 +116,13 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
         moves = P[work.rows]
         assert up == pytest.approx(np.triu(moves, 1).sum())
         assert down == pytest.approx(np.tril(moves, -1).sum())
+        assert far >= max(abs(s - j) for s, j in np.argwhere(moves > 0.0))
+        assert sweep_number > 0 or far == max(abs(s - j) for s, j in np.argwhere(moves > 0.0))
         # The chain has the same value as the policy, whichever way it is swept.
         exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
         for way in (False, True):
             x = exact.copy()
-            change = kernels.in_place.split_gauss_seidel(x, way, None, None, None, None, *chain, 0, S)
+            change = kernels.in_place.split_sweep(x, way, None, None, *chain, S)
             assert change < 1e-9 * max(1.0, np.abs(exact).max())
 
 
@@ -128,12 +131,74 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
 def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backwards, turn):
     mdp = problems.garnet(size, 1, 4, gamma=0.9, seed=5)
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
-    kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
+    _, _, far = kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     v = np.zeros(size)
-    n, change = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, None, None)
+    n, change, _ = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, None, None, far)
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
+
+
+def walk_of(mdp, rows, renumber):
+    """The chain of a policy in split form with P dense in order of the places, the order if any, and how far moves lead."""
+    S = mdp.n_states
+    room = tuple(np.empty(n, kind) for n, kind in ((S + 1, np.uint32), (9 * S, np.uint32), (9 * S, float), (S, float)))
+    up, down, far = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *room)
+    P = mdp.P[rows].toarray()
+    assert (up, down) == pytest.approx((np.triu(P, 1).sum(), np.tril(P, -1).sum()))
+    assert far == max(abs(s - j) for s, j in np.argwhere(P > 0.0))
+    if not renumber:
+        return room, None, far
+    # Places stay as they are; the states in them get other numbers.
+    order = np.random.default_rng(4).permutation(S).astype(np.uint32)
+    room[1][: room[0][S]] = order[room[1][: room[0][S]]]
+    return room, order, far
+
+
+@pytest.mark.parametrize("renumber", [False, True])
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("side", "threads"), [(12, 1), (12, 2), (60, 1), (60, 2)])
+def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, backwards, renumber):
+    """To the last bit, on lanes and on threads: each stays behind the one before as far as a move leads, and more."""
+    mdp = problems.gridworld(side, side, slip=0.2, gamma=0.99)
+    S, rng = mdp.n_states, np.random.default_rng(1)
+    rows = (mdp.first[:-1] + rng.integers(np.diff(mdp.first))).astype(np.uint32)
+    chain, order, far = walk_of(mdp, rows, renumber)
+    lag = kernels.in_place.behind(far, S)
+    assert far < lag < S
+    expected = rng.normal(size=S)
+    lanes, pairs = expected.copy(), expected.copy()
+    alone = (expected, backwards, None, order, *chain, S, S, 0, S)
+    changes = [max(kernels.in_place.split_gauss_seidel(*alone)) for _ in range(8)]
+    arguments = (pairs, backwards, order, *chain, lag, np.zeros(4, np.int64))
+    assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2)], threads) == changes[1:4:2]
+    assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2, 4)], threads) == changes[5::2]
+    np.testing.assert_array_equal(pairs, expected)
+    if S < kernels.in_place.SIDE_BY_SIDE:
+        found = kernels.in_place.split_sweeps(*chain, lanes, 8, 0.0, backwards, False, None, order, far)
+        assert found == (8, changes[-1], backwards)
+        np.testing.assert_array_equal(lanes, expected)
+
+
+def test_a_sweep_too_close_behind_another_would_find_something_else():
+    """The twin of the last test: with a lag that moves can bridge, lanes meet half-made values."""
+    mdp = problems.gridworld(12, 12, slip=0.2, gamma=0.99)
+    S, rng = mdp.n_states, np.random.default_rng(1)
+    rows = (mdp.first[:-1] + rng.integers(np.diff(mdp.first))).astype(np.uint32)
+    chain, _, far = walk_of(mdp, rows, renumber=False)
+    v = rng.normal(size=S)
+    close, behind = v.copy(), v.copy()
+    kernels.in_place.split_pair(close, False, None, *chain, far // 2, np.zeros(1, np.int64), 0)
+    kernels.in_place.split_pair(behind, False, None, *chain, far + 1, np.zeros(1, np.int64), 0)
+    for _ in range(2):
+        kernels.in_place.split_gauss_seidel(v, False, None, None, *chain, S, S, 0, S)
+    assert np.abs(close - v).max() > 1e-3
+    np.testing.assert_array_equal(behind, v)
+
+
+def test_sweeps_wait_for_each_other_where_moves_lead_far():
+    assert kernels.in_place.behind(10, 100) > 10
+    assert kernels.in_place.behind(60, 100) == 0
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -151,7 +216,7 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
         expected[s] += relax * (r[s] + P[s] @ expected - expected[s])
     data *= relax
     r *= relax
-    change = kernels.in_place.split_gauss_seidel(v, backwards, 1.0 - relax, None, None, None, *split, 0, size)
+    change = kernels.in_place.split_sweep(v, backwards, 1.0 - relax, None, *split, size)
     np.testing.assert_allclose(v, expected, atol=1e-12)
     assert change > 0.0
 

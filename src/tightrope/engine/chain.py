@@ -175,7 +175,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
     to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)
-        drift = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *to)
+        *drift, far = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *to)
         backwards, turn = kernels.rounds.direction(*drift, False)
         # A move against the drift ends near where it began: that this state's value changes as its own will is a good guess.
         beyond = 0.0 if turn else BEYOND * min(drift) / sum(drift)
@@ -184,7 +184,8 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
         target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            n, change = kernels.in_place.split_sweeps(*to, v, ROUND, target, backwards, turn, beyond / (beyond - 1.0), None)
+            how = (ROUND, target, backwards, turn, beyond / (beyond - 1.0), None, far)
+            n, change, backwards = kernels.in_place.split_sweeps(*to, v, *how)
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:
                 return v

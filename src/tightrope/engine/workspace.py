@@ -18,13 +18,13 @@ from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
+#: Pairs of sweeps of a chain between two looks at how far it has come.
+PAIRS = 2
 #: The order of states that nobody has thought about.
 AS_NUMBERED = (None, None)
 
@@ -67,8 +67,9 @@ class Workspace:
     share = 1.0
     #: Rows multiplied so far.
     backups = 0
-    #: Whether room for chains holds what Gauss-Seidel sweeps keep there, and how likely that chain's moves up and down are.
-    held, up, down = False, 0.0, 0.0
+    #: Whether room for chains holds what Gauss-Seidel sweeps keep there; how likely that chain's moves up and down are, and how
+    #: far they lead.
+    held, up, down, far = False, 0.0, 0.0, 0
     #: How many chains were factorised.
     factorised = 0
     #: By how much BiCGSTAB is to shrink the residual of a chain.
@@ -300,10 +301,13 @@ class Workspace:
         chain = self._room.slots(self._mdp, self.order[0])
         if not self.held:
             chain[0].fill(self.pairs)  # none
-            self.chained, self.held, self.up, self.down = False, True, 0.0, 0.0
-        model = (*self._model, self.v, self.rows, self.backwards)
-        changes, up, down = zip(*self._in_place(kernels.in_place.gauss_seidel, model, chain), strict=True)
-        self.up, self.down = self.up + sum(up), self.down + sum(down)
+            self.chained, self.held, self.up, self.down, self.far = False, True, 0.0, 0.0, 0
+        self._remember()
+        blocks = [block[:2] for block in cuts(self._mdp, self.order[0])] if self.cut else [(0, self.S)]
+        arguments = (*self._model, self.v, self.rows, self.backwards, *self.order, self.u, *chain)
+        found = team.each(kernels.in_place.gauss_seidel, arguments, blocks, self._threads)
+        changes, up, down, far = zip(*found, strict=True)
+        self.up, self.down, self.far = self.up + sum(up), self.down + sum(down), max(self.far, *far)
         self.backwards, turn = kernels.rounds.direction(self.up, self.down, self.backwards)
         return max(changes), turn
 
@@ -326,21 +330,23 @@ class Workspace:
         return n
 
     def split_sweeps(self, most: int, target: float, turn: bool) -> tuple[int, float]:
-        """Gauss-Seidel sweeps of v along the chain that Bellman sweeps keep; returns how many and the last change."""
+        """Gauss-Seidel sweeps of v along the chain that Bellman sweeps keep; returns how many and the last change.
+
+        Threads take pairs of sweeps that follow each other: they find what they would have found one after the other.
+        """
         _, *chain = self._room.slots(self._mdp, self.order[0])
-        n, change = 0, inf
+        lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
         while n < most and change > target:
-            change = max(self._in_place(kernels.in_place.split_gauss_seidel, (self.v, self.backwards, None), chain))
+            if lag > 0:
+                how = (self.v, self.backwards, self.order[0], *chain, lag, np.zeros(PAIRS, np.int64))
+                *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], self._threads)
+                n += 2 * PAIRS
+            else:
+                change = kernels.in_place.split_sweep(self.v, self.backwards, None, self.order[0], *chain, self.S)
+                n += 1
             self.backwards ^= turn
-            n += 1
         self.backups += n * self.S
         return n, change
-
-    def _in_place(self, kernel: Any, arguments: tuple[Any, ...], chain: Sequence[Any]) -> list[Any]:
-        """One Gauss-Seidel sweep over all blocks, each seeing the others as they were before. u is scratch."""
-        self._remember()
-        blocks = [block[:2] for block in cuts(self._mdp, self.order[0])] if self.cut else [(0, self.S)]
-        return team.each(kernel, (*arguments, *self.order, self.u, *chain), blocks, self._threads)
 
     def _remember(self) -> None:
         """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""

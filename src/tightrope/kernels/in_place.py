@@ -8,10 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.serial import ONE, THREE, TWO
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import announce, announced, give_way, loop, uint64
 
 #: States from which on both halves of a chain are swept side by side.
 SIDE_BY_SIDE = uint64(1000)
+#: By how much more than a move can reach one sweep stays behind another.
+SLACK = uint64(4)
+#: In how many pieces a pair of sweeps tells the next pair how far it has come.
+PIECES = uint64(64)
 
 
 @loop
@@ -26,10 +30,11 @@ def gauss_seidel(
     outside). The chain is v = r' + P' v, solved for the chance of staying put, so that the diagonal of P' is zero. The row of a
     place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair that is `held` there
     is the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). Returns
-    the largest change, and by how much more likely the chain's moves to higher and to lower states have become, added up.
+    the largest change, by how much more likely the chain's moves to higher and to lower states have become, added up, and how
+    far at most its new moves lead.
     """
     low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
-    largest, up, down = 0.0, 0.0, 0.0
+    largest, up, down, furthest = 0.0, 0.0, 0.0, uint64(0)
     for i in range(size):
         here = low + (size - ONE - i if backwards else i)
         s = here if order is None else uint64(order[here])
@@ -87,12 +92,15 @@ def gauss_seidel(
             at, stay, j = start, 0.0, s
             for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
                 j = uint64(indices[k])
+                there = j if place is None else uint64(place[j])
                 to_indices[at] = j
                 to_data[at] = gamma * data[k]
-                if (j if place is None else uint64(place[j])) > here:
+                if there > here:
                     up += data[k]
-                elif j != s:
+                    furthest = max(furthest, there - here)
+                elif there < here:
                     down += data[k]
+                    furthest = max(furthest, here - there)
                 else:
                     stay = data[k]
                     to_data[at] = 0.0
@@ -108,18 +116,18 @@ def gauss_seidel(
                 at += ONE
             to_r[here] = scale * r[chosen]
             held[here] = chosen
-    return largest, up, down
+    return largest, up, down, furthest
 
 
 @loop
 def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, to_data, to_r):
     """The chain a policy makes, solved for the chance of staying put: v = r' + P' v with no diagonal in P'.
 
-    Returns how likely its moves to higher and to lower states are, added up.
+    Returns how likely its moves to higher and to lower states are, added up, and how far they lead at most.
     """
     at = uint64(0)
     to_indptr[0] = 0
-    up, down = 0.0, 0.0
+    up, down, far = 0.0, 0.0, uint64(0)
     for s in range(uint64(len(rows))):
         l = uint64(rows[s])
         begin = at
@@ -134,80 +142,114 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
                 at += ONE
                 if j > s:
                     up += data[k]
+                    far = max(far, j - s)
                 else:
                     down += data[k]
+                    far = max(far, s - j)
         scale = 1.0 / (1.0 - gamma * stay)
         if stay > 0.0:
             for k in range(begin, at):
                 to_data[k] *= scale
         to_r[s] = scale * r[l]
         to_indptr[s + ONE] = at
-    return up, down
+    return up, down, far
 
 
 @loop
-def split_gauss_seidel(v, backwards, keep, order, place, others, indptr, indices, data, r, lo, hi):
-    """One Gauss-Seidel sweep of v = r + P v in place, in order of the places or against it; returns the largest change.
+def split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, shift, begin, end):
+    """The steps begin..end-1 of Gauss-Seidel sweeps of v = r + P v in place, in order of the n places or against it.
 
-    Unless `keep` is None, that times v(s) is added in every state: where r and P are 1 - keep times as large as they should be,
-    this is over-relaxation for keep < 0. Where r is None it is zero.
-
-    Where there are many places in lo..hi-1, both halves are swept side by side: each state would otherwise wait for the one
-    before.
+    At step i one of two lanes is at place i and the other `shift` places further on, or behind where that is negative, as far
+    as there are such places: alone, each state would wait for the one before. Unless `keep` is None, that times v(s) is added in
+    every state: where r and P are 1 - keep times as large as they should be, this is over-relaxation for keep < 0. Where r is
+    None it is zero. Returns the largest change on either lane.
     """
-    low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
-    length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
-    largest = 0.0
-    for i in range(length):
+    size, shift = uint64(n), uint64(shift)
+    first, second = 0.0, 0.0
+    for i in range(uint64(begin), uint64(end)):
         for lane in range(TWO):
-            here = low + lane * length + (length - ONE - i if backwards else i)
-            if here < beyond:
+            at = i + lane * shift
+            if 0 <= at < size:  # compiled, what is below zero is beyond everything
+                here = size - ONE - at if backwards else at
                 s = here if order is None else uint64(order[here])
                 k, last = uint64(indptr[here]), uint64(indptr[here + ONE])
                 even, odd = 0.0 if r is None else r[here] if keep is None else r[here] + keep * v[s], 0.0
-                if last == k + THREE and (
-                    others is None
-                    or (place is None and low <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
-                ):
+                if last == k + THREE:
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                     odd = data[k + ONE] * v[indices[k + ONE]]
                 else:
                     while k + ONE < last:
-                        near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                        even += data[k] * (
-                            v[near]
-                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
-                            else others[near]
-                        )
-                        odd += data[k + ONE] * (
-                            v[far]
-                            if others is None or low <= (far if place is None else uint64(place[far])) < beyond
-                            else others[far]
-                        )
+                        even += data[k] * v[indices[k]]
+                        odd += data[k + ONE] * v[indices[k + ONE]]
                         k += TWO
                     if k < last:
-                        near = uint64(indices[k])
-                        even += data[k] * (
-                            v[near]
-                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
-                            else others[near]
-                        )
+                        even += data[k] * v[indices[k]]
                 total = even + odd
-                largest = max(largest, abs(total - v[s]))
+                change = abs(total - v[s])
+                if lane == 0:
+                    first = max(first, change)
+                else:
+                    second = max(second, change)
                 v[s] = total
-    return largest
+    return first, second
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, order):
+def split_sweep(v, backwards, keep, order, indptr, indices, data, r, n):
+    """One Gauss-Seidel sweep of v = r + P v in place, of both halves side by side where there are many places.
+
+    Returns the largest change.
+    """
+    size = uint64(n)
+    length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
+    return max(split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, length, 0, length))
+
+
+@loop
+def behind(far, n):
+    """How far behind a sweep the next may follow at once if moves lead no further than `far`; 0 where it had better wait."""
+    lag = uint64(far) + SLACK
+    return lag if TWO * lag <= uint64(n) else uint64(0)
+
+
+@loop
+def split_pair(v, backwards, order, indptr, indices, data, r, lag, progress, number):
+    """Two Gauss-Seidel sweeps of v = r + P v in place, the second `lag` behind the first; returns the second's largest change.
+
+    They are a pair of several, the `number`-th, and as far behind those before as `progress` says that these have come.
+    """
+    size, lag = uint64(len(v)), uint64(lag)
+    steps, piece = size + lag, max(lag, size // PIECES)
+    begin, change = uint64(0), 0.0
+    while begin < steps:
+        end = min(begin + piece, steps)
+        if number > 0:
+            while announced(progress, number - 1) < min(end + TWO * lag, steps):
+                give_way()
+        _, more = split_gauss_seidel(v, backwards, None, order, indptr, indices, data, r, size, -lag, begin, end)
+        change = max(change, more)
+        announce(progress, number, end)
+        begin = end
+    return change
+
+
+@loop
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, order, far):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
-    Returns how many there were and the largest change of the last one.
+    No move leads further than `far` places. Where that is not far, sweeps go in pairs, the second right behind the first: it
+    meets just what it would have met later, and each lane works while the other waits. Returns how many there were, the largest
+    change of the last one, and which way to go next.
     """
-    n = 0
-    change = np.inf
+    n, change = 0, np.inf
+    lag = behind(far, len(v)) if len(v) < SIDE_BY_SIDE else uint64(0)
     while n < most and change > target:
-        change = split_gauss_seidel(v, backwards, keep, order, None, None, indptr, indices, data, r, 0, len(v))
+        if lag > 0:
+            steps = uint64(len(v)) + lag
+            _, change = split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, len(v), -lag, 0, steps)
+            n += 2
+        else:
+            change = split_sweep(v, backwards, keep, order, indptr, indices, data, r, len(v))
+            n += 1
         backwards = backwards ^ turn
-        n += 1
-    return n, change
+    return n, change, backwards

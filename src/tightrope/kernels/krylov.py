@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.bounds import sweep_goal
-from tightrope.kernels.in_place import gauss_seidel, split_gauss_seidel
+from tightrope.kernels.in_place import gauss_seidel, split_sweep
 from tightrope.kernels.serial import ONE, extent, fill
 from tightrope.kernels.tiers import loop, uint64
 
@@ -28,8 +28,8 @@ ASTRAY = 1e8
 @loop
 def to_and_fro(indptr, indices, data, r, x, n):
     """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
-    split_gauss_seidel(x, False, None, None, None, None, indptr, indices, data, r, 0, n)
-    split_gauss_seidel(x, True, None, None, None, None, indptr, indices, data, r, 0, n)
+    split_sweep(x, False, None, None, indptr, indices, data, r, n)
+    split_sweep(x, True, None, None, indptr, indices, data, r, n)
 
 
 @loop
@@ -139,7 +139,7 @@ def krylov_round(
         while True:
             change, goal, size = np.inf, 0.0, known
             for _ in range(1 + ahead):
-                change, _up, _down = gauss_seidel(
+                change, _up, _down, _far = gauss_seidel(
                     indptr, indices, data, r, first, gamma, v, rows, False, order, place, None,
                     held, begin, to_indices, to_data, to_r, start, stop,
                 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""What a loop over random places in memory needs besides arithmetic: lines asked for early, arrays without counts."""
+"""What loops need of memory besides arithmetic: lines asked for early, arrays without counts, word from one thread to another."""
 
 from __future__ import annotations
+
+import platform
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
@@ -14,8 +16,7 @@ def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]
-        held = context.make_array(kind)(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, kind, held, [arguments[1]])
+        place = _place(context, builder, kind, *arguments)
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
@@ -23,6 +24,48 @@ def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+def _place(context, builder, kind, array, index):
+    """Where array[index] is."""
+    held = context.make_array(kind)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, kind, held, [index])
+
+
+@intrinsic
+def announce(typing_context, array, index, number):  # noqa: ARG001  (numba's signature)
+    """array[index] = number, an integer of 64 bits, for other threads: whoever sees it sees all that was written before."""
+
+    def generate(context, builder, signature, arguments):
+        kind, _, given = signature.args
+        place = _place(context, builder, kind, *arguments[:2])
+        builder.store_atomic(context.cast(builder, arguments[2], given, kind.dtype), place, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, index, number), generate
+
+
+@intrinsic
+def announced(typing_context, array, index):  # noqa: ARG001  (numba's signature)
+    """What another thread has last announced in array[index]."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load_atomic(_place(context, builder, signature.args[0], *arguments), "acquire", 8)
+
+    return array.dtype(array, index), generate
+
+
+@intrinsic
+def give_way(typing_context):  # noqa: ARG001  (numba's signature)
+    """A moment for whoever shares the core, where processors know of that: a loop that only waits would take half of it."""
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001  (numba's signature)
+        if platform.machine() in {"x86_64", "AMD64"}:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic

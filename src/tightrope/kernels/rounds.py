@@ -93,7 +93,7 @@ def gauss_seidel_round(
     change = chain_change = np.inf
     rate = 1.0
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
-    near, up, down = False, 0.0, 0.0
+    near, up, down, far = False, 0.0, 0.0, uint64(0)
     fill(held, len(r), 0, len(v))
     if base > -np.inf:
         cycles, backwards, guessed, lost = spread_values(
@@ -108,11 +108,11 @@ def gauss_seidel_round(
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
-            change, more_up, more_down = gauss_seidel(
+            change, more_up, more_down, further = gauss_seidel(
                 indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
                 held, begin, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
-            up, down = up + more_up, down + more_down
+            up, down, far = up + more_up, down + more_down, max(far, further)
         cycles += 1
         least, largest = extent(u) if near else extent(v)
         goal = sweep_goal(max(-least, largest), gamma, tol, atol, floor)
@@ -130,11 +130,10 @@ def gauss_seidel_round(
             near = change * min(rate, NEAR) <= goal
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
-            sweeps, chain_change = split_sweeps(
-                begin, to_indices, to_data, to_r, v, patience, target, backwards, turn, None, order
+            sweeps, chain_change, backwards = split_sweeps(
+                begin, to_indices, to_data, to_r, v, patience, target, backwards, turn, None, order, far
             )  # fmt: skip
             swept += sweeps
-            backwards ^= turn and sweeps % 2 == 1
 
 
 @loop

@@ -37,7 +37,10 @@ def ranges(indptr: Any, first: Any, parts: int) -> list[tuple[int, int]]:
 
 
 def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence[tuple[Any, ...]], threads: int) -> list[Any]:
-    """kernel(*arguments, *part) for every part, on up to `threads` threads; results in order."""
+    """kernel(*arguments, *part) for every part, on up to `threads` threads; results in order.
+
+    A part may wait for those before it: the last of them are this thread's own, so that an interrupt leaves nobody waiting.
+    """
 
     def run(group: Sequence[tuple[Any, ...]]) -> list[Any]:
         return [kernel(*arguments, *part) for part in group]
@@ -46,14 +49,12 @@ def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence
         return run(parts)
     share = -(-len(parts) // threads)
     groups = [parts[i : i + share] for i in range(0, len(parts), share)]
-    waiting = [_pool(threads - 1).submit(run, group) for group in groups[1:]]
+    waiting = [_pool(threads - 1).submit(run, group) for group in groups[:-1]]
     try:
-        done = run(groups[0])
+        last = run(groups[-1])
     finally:
         wait(waiting)  # somebody who interrupts is not to find arrays that change under their hands
-    for later in waiting:
-        done += later.result()
-    return done
+    return [found for group in waiting for found in group.result()] + last
 
 
 @cache

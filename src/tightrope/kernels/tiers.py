@@ -31,6 +31,21 @@ def prefetch(array, index):
     """Ask for array[index] early, once compiled."""
 
 
+def announce(progress, number, reached):
+    """progress[number] = reached; once compiled, after all that was written before, for whoever sees it on another thread."""
+    progress[number] = reached
+
+
+def announced(progress, number):
+    """What was last announced as progress[number]."""
+    return progress[number]
+
+
+def give_way():
+    """A moment for others: for whoever shares the core, once compiled."""
+    time.sleep(0)
+
+
 _lock = threading.Lock()
 
 
@@ -69,7 +84,9 @@ def compile_loops() -> None:
 
         options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
         compiled = {"loop": numba.njit(**options), "uint64": numba.uint64, "int64": numba.int64}
-        globals().update(compiled, prefetch=import_module("tightrope.kernels.memory").prefetch)
+        memory = import_module("tightrope.kernels.memory")
+        compiled |= {name: getattr(memory, name) for name in ("prefetch", "announce", "announced", "give_way")}
+        globals().update(compiled)
         for name in MODULES:
             sys.modules.pop(f"tightrope.kernels.{name}", None)
             import_module(f"tightrope.kernels.{name}")
