@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
+from tightrope.engine import workspace
 from tightrope.engine.room import Room
 from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
 from tightrope.kernels import team
@@ -27,9 +28,10 @@ def grid(slip=0.1, gamma=0.999, side=30):
 
 
 def outward(mdp):
-    work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-6, -1.0))
-    work._put_in_order()
-    return work.order
+    indptr, indices, _, _, first, _ = mdp.arrays
+    order, place = np.empty((2, mdp.n_states), indices.dtype)
+    kernels.graph.outward(indptr, indices, first, np.empty(mdp.n_states + 1, indptr.dtype), np.empty_like(indices), order, place)
+    return order, place
 
 
 def random_model(seed, S=40, sinks=3, beyond=5):
@@ -143,9 +145,52 @@ def test_numbers_of_states_make_little_difference(monkeypatch, slip, most, large
     # In the order they came in, the same takes several times as much.
     shuffled.facts["order"] = AS_NUMBERED
     monkeypatch.setattr(
-        Workspace, "_put_in_order", lambda work: setattr(work, "order", (np.arange(work.S, dtype=np.uint32),) * 2)
+        Workspace,
+        "_put_in_order",
+        lambda work: setattr(work, "order", tuple(np.tile(np.arange(work.S, dtype=np.uint32), (2, 1)))),
     )
     assert tr.solve(shuffled, tol=1e-9).backups > 2 * found.backups
+
+
+def scattered(S=400, seed=0):
+    """Moves to anywhere, and one state that nobody leaves."""
+    mdp = problems.garnet(S, 3, 4, gamma=0.99, seed=seed)
+    P = mdp.P.toarray()
+    P[:3] = 0.0
+    P[:3, 0] = 1.0
+    return tr.MDP(P, mdp.r, mdp.gamma)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_distances_from_states_to_their_successors_are_added_up(seed):
+    mdp, _ = renumbered(random_model(seed), seed)
+    indptr, indices, _, _, first, _ = mdp.arrays
+    place = np.random.default_rng(seed).permutation(mdp.n_states).astype(np.uint32)
+    state, successor = mdp.pairs.states[mdp.P.tocoo().row], mdp.P.tocoo().col
+    for there, where in ((None, np.arange(mdp.n_states)), (place, place.astype(int))):
+        assert kernels.graph.distance(indptr, indices, first, there) == np.abs(where[state] - where[successor]).sum()
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_order_that_brings_nobody_nearer_is_not_kept(monkeypatch, large):
+    """Nor is much tried in it: where moves lead anywhere, other methods are soon better."""
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = scattered()
+    found = tr.solve(mdp, tol=1e-9)
+    order, place = mdp.facts["order"]
+    assert order is place
+    np.testing.assert_array_equal(order, np.arange(mdp.n_states))
+    assert "as they are numbered" in found.explain()
+    assert found.converged
+    np.testing.assert_allclose(found.value, tr.solve(mdp, tr.policy_iteration(), tol=1e-12).value, atol=1e-6)
+    again = tr.solve(mdp, tol=1e-9)  # the order is known by now
+    assert again.backups == found.backups - 2 * mdp.n_pairs  # two sweeps that were lost
+    # With an order and time for it, it takes longer.
+    monkeypatch.setattr(workspace, "NEARER", np.inf)
+    patient = tr.solve(scattered(), tol=1e-9)
+    assert "distance from the sinks:" in patient.explain()
+    assert patient.backups > 1.5 * found.backups
 
 
 def test_what_was_solved_before_makes_no_difference():

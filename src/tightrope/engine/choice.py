@@ -45,6 +45,8 @@ NAMES: dict[Method, str] = {
 }
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
+#: What is said where no order would help.
+ANY_ORDER = "states are swept as they are numbered: values spread slowly, but in the order of distances from the sinks as well"
 #: What is said where components are solved one by one.
 IN_PARTS = "the model falls into components, which are solved one after the other, each after all that it leads to"
 #: What is said where rows are wide.

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
-from tightrope.engine.workspace import Workspace
+from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
 
@@ -92,6 +92,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     Best where values spread from goals: one sweep carries them along a whole path.
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
+    budget *= SCATTERED if work.scattered else 1.0
     work.take_backup()
     if work.spread:
         work.arrange()
@@ -149,7 +150,9 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     swept, patience, sweeps = 0, rounds.FIRST, 0
     change, chain_change, rate = inf, inf, 1.0
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
+    known = work.scattered
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
+    budget *= SCATTERED if work.scattered and not known else 1.0
     near = not guessed
     while True:
         before, turn = change, False

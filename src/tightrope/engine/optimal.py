@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
+from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.workspace import Aim, Workspace
@@ -96,7 +96,7 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     watch.note(NAMES[method])
     tell = method(choice.work)
     if choice.work.order[0] is not None:
-        watch.note(IN_ORDER)
+        watch.note(ANY_ORDER if choice.work.scattered else IN_ORDER)
     if choice.work.in_parts:
         watch.note(IN_PARTS)
     if choice.work.wide:

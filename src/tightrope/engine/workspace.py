@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Pairs of sweeps of a chain between two looks at how far it has come.
 PAIRS = 2
+#: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
+NEARER = 0.5
+#: Share of its budget that Gauss-Seidel has where no order is better than their numbers.
+SCATTERED = 0.25
 #: The order of states that nobody has thought about.
 AS_NUMBERED = (None, None)
 
@@ -112,6 +116,11 @@ class Workspace:
     def late(self) -> bool:
         """Whether the time is over."""
         return time.perf_counter() >= self.deadline
+
+    @property
+    def scattered(self) -> bool:
+        """Whether values spread slowly in every order that was thought of."""
+        return self.order[0] is not None and self.order[0] is self.order[1]
 
     @property
     def chain_nnz(self) -> float:
@@ -209,7 +218,7 @@ class Workspace:
         self.backups += bellman * self.pairs + chain * self.S
         if lost:
             self._put_in_order()
-            return self.gauss_seidel_round(budget, most)
+            return self.gauss_seidel_round(SCATTERED * budget if self.scattered else budget, most)
         if base > -inf:
             self._mdp.facts["order"] = self.order
         return bellman, chain, change, goal, rate
@@ -292,6 +301,8 @@ class Workspace:
         indptr, indices, _, _, first, _ = self._model
         order, place = np.empty((2, self.S), indices.dtype)
         kernels.graph.outward(indptr, indices, first, np.empty(self.S + 1, indptr.dtype), np.empty_like(indices), order, place)
+        if kernels.graph.distance(indptr, indices, first, place) > NEARER * kernels.graph.distance(indptr, indices, first, None):
+            order = place = np.arange(self.S, dtype=indices.dtype)
         self._mdp.facts["order"] = self.order = order, place
         self.backwards = False
 

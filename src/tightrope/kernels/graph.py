@@ -119,3 +119,16 @@ def components(indptr, indices, first, component, reached, waiting, root):
     for s in range(size):
         component[s] = last - uint64(component[s])
     return last - complete
+
+
+@loop
+def distance(indptr, indices, first, place):
+    """How far from states their successors are, added up: in this order of places, or as they are numbered."""
+    total = 0.0
+    for s in range(uint64(len(first) - 1)):
+        here = s if place is None else uint64(place[s])
+        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+            j = uint64(indices[k])
+            there = j if place is None else uint64(place[j])
+            total += there - here if there > here else here - there
+    return total
