@@ -14,6 +14,7 @@ from bandwidth import best
 
 import tightrope as tr
 from tightrope import kernels, problems
+from tightrope.kernels import team
 
 
 def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
@@ -41,6 +42,18 @@ def largest(*, quick):
     """Seconds and peak memory of a process that solves a grid of ten million states."""
     program = LARGEST.replace("SIDE", "1000" if quick else "3163")
     return json.loads(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+
+
+def apart(budget):
+    """How much more two threads do than one in the same time, where each has a model of its own that fits the nearest cache."""
+    parts = []
+    for seed in range(2):
+        mdp = problems.garnet(1_000, 1, 3, gamma=0.99, seed=seed)
+        indptr, indices, data, r, _, gamma = mdp.arrays
+        parts.append((indptr, indices, data, r, gamma, np.zeros(1_000), np.empty(1_000), 1_000, -1.0))
+    one, _ = best(lambda: kernels.policy_sweeps(*parts[0]), budget)
+    two, _ = best(lambda: team.each(kernels.policy_sweeps, (), parts, 2), budget)
+    return 2.0 * one / two
 
 
 def measure(*, quick=False):
@@ -79,7 +92,7 @@ def measure(*, quick=False):
         f"queue {size:.0e}, γ=.999": problems.queue(size - 1, gamma=0.999),
     }
     threads = {name: [seconds(m, threads=n, budget=budget) for n in (1, 2)] for name, m in large.items()}
-    return {"growth": growth, "kappa": kappa, "threads": threads, "largest": largest(quick=quick)}
+    return {"growth": growth, "kappa": kappa, "threads": threads, "apart": apart(budget), "largest": largest(quick=quick)}
 
 
 if __name__ == "__main__":
@@ -92,4 +105,5 @@ if __name__ == "__main__":
         print(f"{name:30s} default {default[0] * 1e3:.1f} ms, kappa_pi(.9) {kappa[0] * 1e3:.1f} ms")
     for name, (one, two) in found["threads"].items():
         print(f"{name:30s} one thread {one[0]:.3f} s, two {two[0]:.3f} s: {one[0] / two[0]:.2f}x")
+    print(f"two threads apart from each other: {found['apart']:.2f}x")
     print(found["largest"])

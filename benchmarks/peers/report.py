@@ -86,7 +86,7 @@ def markdown(found, contests):
     more = found["extras"]
     if more:
         sections[4:4] = [
-            threads_section(more["scaling"]["threads"]),
+            threads_section(more["scaling"]["threads"], more["scaling"]["apart"]),
             bandwidth_section(more["bandwidth"]),
             kappa_section(more["scaling"]["kappa"]),
             anatomy_section(more["anatomy"]),

@@ -11,7 +11,7 @@ import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import workspace
 from tightrope.engine.room import Room
-from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
+from tightrope.engine.workspace import AS_NUMBERED, Workspace
 from tightrope.kernels import team
 
 
