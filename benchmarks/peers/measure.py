@@ -18,6 +18,8 @@ import numpy as np
 
 #: The true error to reach, in sup norm relative to the value scale.
 GOAL = 1e-6
+#: How many times what a single solve may take all tries of a method may take together.
+TRYING = 6
 #: The ladder of tolerances relative to the value scale, as powers of ten.
 LOOSEST, TIGHTEST = 2.0, -14.0
 
@@ -149,8 +151,9 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
             return _repeat(sender, adapter, converted, record, effort, scale)
         if record.method in adapter.exact:
             break
-        if time.process_time() - begun > 2 * effort.limit:
-            return replace(record, status="slow", note=f"error {best:.0e} after {2 * effort.limit:.1f} s of trying tolerances")
+        if time.process_time() - begun > TRYING * effort.limit:
+            note = f"error {best:.0e} after {TRYING * effort.limit:.1f} s of trying tolerances"
+            return replace(record, status="slow", note=note)
         # The error is about proportional to the tolerance: go on just before the place where it should be small enough.
         digits = np.log10(error / GOAL) if np.isfinite(error) else 0.5
         power -= max(0.5, min(np.floor(2 * digits) / 2 - 0.5, 4.0))

@@ -139,7 +139,7 @@ first solve and keeps: row widths, sinks, its band, an order of states, where it
 a solve works in), minimum of repeats, one right after the other; the two best peer methods and ours are measured a second time,
 one after the other. Ratios are of processor time, which other people's load disturbs less than wall time; both are in the
 tables. A peer's method is stopped when a single try needs four times what the best peer needed or ten times what we did (at
-least 1.5 s; 0.4 s in the short form): "slow" below."""
+least 1.5 s; 0.4 s in the short form), or all its tries together six times that: "slow" below."""
 
 
 def _pictures():

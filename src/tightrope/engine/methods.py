@@ -92,7 +92,8 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     Best where values spread from goals: one sweep carries them along a whole path.
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
-    budget *= SCATTERED if work.scattered else 1.0
+    if work.scattered:
+        budget *= SCATTERED
     work.take_backup()
     if work.spread:
         work.arrange()
@@ -152,7 +153,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
     known = work.scattered
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
-    budget *= SCATTERED if work.scattered and not known else 1.0
+    if work.scattered and not known:
+        budget *= SCATTERED
     near = not guessed
     while True:
         before, turn = change, False
