@@ -47,13 +47,14 @@ class Outline(NamedTuple):
 
 def outline(mdp: MDP) -> Outline:
     """Found once for a model and its twins."""
-    if "outline" not in mdp.facts:
+    found: Outline | None = mdp.facts.get("outline")
+    if found is None:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
         small = nnz < SMALL
         wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
-        mdp.facts["outline"] = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, nnz >= 2 * team.WORTH_IT, wide)
-    found: Outline = mdp.facts["outline"]
+        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, nnz >= 2 * team.WORTH_IT, wide)
+        mdp.facts["outline"] = found
     return found
 
 
