@@ -140,7 +140,7 @@ def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backward
 
 
 def walk_of(mdp, rows, renumber):
-    """The chain of a policy in split form with P dense in order of the places, the order if any, and how far moves lead."""
+    """The chain of a policy in split form, an order of its states if they are to have other numbers, and how far moves lead."""
     S = mdp.n_states
     room = tuple(np.empty(n, kind) for n, kind in ((S + 1, np.uint32), (9 * S, np.uint32), (9 * S, float), (S, float)))
     up, down, far = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *room)

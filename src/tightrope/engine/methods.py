@@ -92,8 +92,6 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     Best where values spread from goals: one sweep carries them along a whole path.
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
-    if work.scattered:
-        budget *= SCATTERED
     work.take_backup()
     if work.spread:
         work.arrange()
@@ -151,9 +149,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     swept, patience, sweeps = 0, rounds.FIRST, 0
     change, chain_change, rate = inf, inf, 1.0
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
-    known = work.scattered
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
-    if work.scattered and not known:
+    if work.scattered:  # which spreading may have found out
         budget *= SCATTERED
     near = not guessed
     while True:

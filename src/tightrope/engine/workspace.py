@@ -208,9 +208,10 @@ class Workspace:
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
         base = -inf if self.spread or not self.has_sinks else self.base
+        enough = SCATTERED * budget if self.scattered else budget
         bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
             *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
-            *self.aim, base, self.backwards, budget, most, *self.order, *self._mdp.rounding,
+            *self.aim, base, self.backwards, enough, most, *self.order, *self._mdp.rounding,
         )  # fmt: skip
         self._seen, self.low, self.high = seen, seen[0], seen[1]
         if self.chained:  # Python makes an object slower with its thirtieth attribute
@@ -218,7 +219,7 @@ class Workspace:
         self.backups += bellman * self.pairs + chain * self.S
         if lost:
             self._put_in_order()
-            return self.gauss_seidel_round(SCATTERED * budget if self.scattered else budget, most)
+            return self.gauss_seidel_round(budget, most)
         if base > -inf:
             self._mdp.facts["order"] = self.order
         return bellman, chain, change, goal, rate
