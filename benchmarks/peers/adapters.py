@@ -17,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import tightrope as tr
+from tightrope.engine.monitor import Aim
 from tightrope.engine.outline import cuts
 from tightrope.engine.sweep import reach
-from tightrope.engine.workspace import Aim, Workspace
+from tightrope.engine.workspace import Workspace
 
 
 class Ours:

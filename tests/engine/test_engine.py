@@ -10,7 +10,8 @@ from tightrope import kernels
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
 from tightrope.engine.methods import factorise, gauss_seidel, krylov, sweep
-from tightrope.engine.workspace import Aim, Workspace
+from tightrope.engine.monitor import Aim
+from tightrope.engine.workspace import Workspace
 from tightrope.model import problems
 
 MODELS = {

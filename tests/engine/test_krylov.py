@@ -12,8 +12,9 @@ from reference import optimum
 from tightrope import kernels, problems
 from tightrope.engine import methods
 from tightrope.engine.choice import IN_PARTS, Choice
+from tightrope.engine.monitor import Aim
 from tightrope.engine.outline import components, strong_components
-from tightrope.engine.workspace import AS_NUMBERED, Aim, Workspace
+from tightrope.engine.workspace import AS_NUMBERED, Workspace
 
 
 def split_chain(seed, S=60, gamma=0.99, width=4):

@@ -9,6 +9,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.engine import outline, workspace
+from tightrope.engine.monitor import Aim
 from tightrope.errors import InvalidArgument
 from tightrope.kernels import team
 from tightrope.model import problems
@@ -82,7 +83,7 @@ def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
     mdp = problems.gridworld(40, 30, slip=0.1, gamma=0.99)
     if wide:
         mdp.facts["reach"] = mdp.n_states  # as if some transition went from one end to the other
-    work = workspace.Workspace(mdp, np.random.default_rng(0).random(mdp.n_states), workspace.Aim(1e-6, -1.0), 1)
+    work = workspace.Workspace(mdp, np.random.default_rng(0).random(mdp.n_states), Aim(1e-6, -1.0), 1)
     assert work.cut
     work.u[:] = np.nan  # whatever is read without having been copied spoils the sweep
     work.bellman_gauss_seidel()
@@ -90,7 +91,7 @@ def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
     assert np.isfinite(work.v).all()
     expected = mdp.reshaped(mdp.r, mdp.gamma)
     expected.facts["reach"] = mdp.n_states
-    again = workspace.Workspace(expected, np.random.default_rng(0).random(mdp.n_states), workspace.Aim(1e-6, -1.0), 1)
+    again = workspace.Workspace(expected, np.random.default_rng(0).random(mdp.n_states), Aim(1e-6, -1.0), 1)
     again.bellman_gauss_seidel()
     np.testing.assert_array_equal(work.v, again.v)
 

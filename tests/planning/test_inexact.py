@@ -1,5 +1,7 @@
 """What an iteration leaves inexact is what it says: a policy κ-greedy, and a value exact, to within the stated accuracy."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ import tightrope as tr
 from bridge import mdp_of
 from tightrope.engine import Limits, Monitor, chain
 from tightrope.engine.backend import HERE, Here
-from tightrope.engine.direct import model_band
+from tightrope.engine.outline import outline
 from tightrope.model import problems
 from tightrope.planning.evaluate import FINE, PRESENT, SHARE
 from tightrope.planning.improve import FORCING
@@ -172,7 +174,7 @@ def test_a_backup_that_proves_the_greedy_policy_good_enough_is_all_there_is():
     """Where κ is below the forcing; and not where it is above."""
 
     class Unasked(Here):
-        def optimal(self, *_):
+        def optimise(self, *_):
             raise AssertionError
 
     mdp = problems.garnet(200, 3, 4, gamma=0.99, seed=8)
@@ -210,12 +212,40 @@ def test_a_discount_that_rounding_takes_for_one_ends_with_a_status(algorithm):
 
 def test_what_depends_on_P_alone_is_found_once(monkeypatch):
     mdp = problems.queue(300, gamma=0.99)
-    band = model_band(mdp)
+    band = outline(mdp).band
     assert band is not None
     monkeypatch.setattr("tightrope.engine.direct.narrow_band", None)
-    assert model_band(tr.surrogate(mdp, np.zeros(301), 0.5)) is band
+    assert outline(tr.surrogate(mdp, np.zeros(301), 0.5)).band is band
     with pytest.raises(TypeError):
-        model_band(problems.queue(300, gamma=0.99))
+        outline(problems.queue(300, gamma=0.99))
+
+
+def test_in_a_band_the_best_rewards_make_the_first_policy():
+    """Its value is exact, whatever the improvement; κ-steps come after it."""
+    mdp = problems.queue(300, gamma=0.99)
+    rewards = np.array([mdp.r[lo:hi].argmax() + lo for lo, hi in itertools.pairwise(mdp.first)])
+    for algorithm in (tr.policy_iteration(), tr.h_pi(3), tr.kappa_pi(0.9)):
+        now = algorithm.init(mdp)
+        np.testing.assert_array_equal(now.policy.rows, rewards)
+        P, r = mdp.P[rewards].toarray(), mdp.r[rewards]
+        np.testing.assert_allclose(now.v, np.linalg.solve(np.eye(301) - 0.99 * P, r), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("mdp", "algorithm", "v0"),
+    [
+        (problems.queue(300, gamma=0.99), tr.kappa_pi(0.9), np.zeros(301)),  # somebody has said where to start
+        (problems.queue(300, gamma=0.99), tr.value_iteration(), None),  # no policy is evaluated
+        (problems.garnet(300, gamma=0.99), tr.kappa_pi(0.9), None),  # moves lead anywhere
+        (problems.forest(300, gamma=0.99), tr.kappa_pi(0.9), None),  # everybody jumps to one state
+        (problems.gridworld(20, 20), tr.kappa_pi(0.9), None),  # the policy of the best rewards may never get to the goal
+    ],
+    ids=["v0", "value iteration", "no band", "a hub", "sinks"],
+)
+def test_otherwise_an_algorithm_starts_at_zero(mdp, algorithm, v0):
+    now = algorithm.init(mdp, v0)
+    assert now.policy is None
+    assert not now.v.any()
 
 
 def test_iterate_knows_the_range_of_its_backup():

@@ -83,8 +83,9 @@ def test_ctrl_c_within_an_improvement_ends_the_run():
     """The engine keeps its best and returns; the loop around it must not go on as if nothing had been pressed."""
 
     class Pressed(Here):
-        def optimal(self, mdp, monitor, v0, look=None):
-            return super().optimal(mdp, monitor, v0, look)._replace(status=tr.Status.INTERRUPTED)
+        def optimise(self, mdp, monitor, v0, look=None):
+            super().optimise(mdp, monitor, v0, look)
+            return tr.Status.INTERRUPTED
 
     mdp = problems.gridworld(20, 20, gamma=0.99)
     sol = tr.solve(mdp, tr.kappa_pi(0.5), backend=Pressed())

@@ -13,7 +13,7 @@ from tightrope import kernels
 from tightrope.cluster import chain, gathering, ranks
 from tightrope.cluster.checkpoint import Saving
 from tightrope.cluster.share import Share, of_function, of_mdp, span
-from tightrope.engine import Optimum, Sweep, certify
+from tightrope.engine import Status, Sweep, certify
 from tightrope.engine.backend import Start
 from tightrope.engine.monitor import Tally
 from tightrope.errors import InvalidArgument
@@ -112,6 +112,10 @@ class Petsc:
         """From the policy's rows of this share."""
         return self.chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)  # type: ignore[arg-type]
 
+    def is_band(self, mdp: Share) -> bool:  # noqa: ARG002  (a protocol)
+        """Never: nothing is eliminated here."""
+        return False
+
     def sweep_chain(self, P: Rows, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """m products."""
         v = v.copy()
@@ -120,13 +124,11 @@ class Petsc:
         monitor.backups += m * len(r)
         return v
 
-    def optimal(self, mdp: Share, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:  # noqa: ARG002  (a protocol)
+    def optimise(self, mdp: Share, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Status:  # noqa: ARG002  (a protocol)
         """By the one loop: improve in one step, evaluate as far as that pays."""
         low = mdp.reward_range[0] / (1.0 - mdp.gamma)
         start = self._taken_up(np.full(mdp.n_states, low) if v0 is None else v0)
-        status = iterate(mdp, PolicyIteration(OneStep(), _AsFarAsItPays()), monitor, start)  # type: ignore[arg-type]
-        assert monitor.best is not None  # noqa: S101  (a run ends after its first record)
-        return Optimum(mdp.pairs, *monitor.best, status)
+        return iterate(mdp, PolicyIteration(OneStep(), _AsFarAsItPays()), monitor, start)  # type: ignore[arg-type]
 
     def together(self, tally: Tally) -> Tally:
         """Counts added up, the clock of rank 0, and Ctrl-C for all where one rank has heard it."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tightrope.engine.certificate import certify
 from tightrope.engine.chain import chain_value, policy_value, sweep_chain
-from tightrope.engine.optimal import optimal
+from tightrope.engine.optimal import optimise
+from tightrope.engine.outline import outline
 from tightrope.engine.sweep import Sweeper
 
 if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
-    from tightrope.engine.monitor import Monitor, Tally
-    from tightrope.engine.optimal import Optimum
+    from tightrope.engine.monitor import Monitor, Status, Tally
     from tightrope.engine.sweep import Sweep
     from tightrope.model.policy import Policy
     from tightrope.model.validate import FloatArray
@@ -50,11 +50,14 @@ class Backend(Protocol):
     def policy_value(self, mdp: Any, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
         """v^π of a policy of a model, to within `goal`."""
 
+    def is_band(self, mdp: Any) -> bool:
+        """Whether all moves are to near states: values take long to get about, and one elimination gives `policy_value`."""
+
     def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """(T^π)^m v."""
 
-    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:
-        """The optimum of a model within the limits of the monitor; `look` is a backup of v0, where there has been one."""
+    def optimise(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Status:
+        """Solve a model within the limits of the monitor, which has the best that was found; `look` is a backup of v0, if any."""
 
     def together(self, tally: Tally) -> Tally:
         """The counts of all processes added up, and one clock for all."""
@@ -88,13 +91,18 @@ class Here:
         """By whatever this model is made for."""
         return policy_value(mdp, policy, guess, goal, monitor)
 
+    def is_band(self, mdp: Any) -> bool:
+        """Found once for a model."""
+        band = outline(mdp).band
+        return band is not None and band.hubs == 0
+
     def sweep_chain(self, P: Any, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
         """By the fused kernel."""
         return sweep_chain(P, r, gamma, v, m, monitor)
 
-    def optimal(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Optimum:
+    def optimise(self, mdp: Any, monitor: Monitor, v0: FloatArray | None, look: Sweep | None = None) -> Status:
         """By the engine."""
-        return optimal(mdp, monitor=monitor, v0=v0, look=look)
+        return optimise(mdp, monitor, v0, look)
 
     def together(self, tally: Tally) -> Tally:
         """This process is all."""

@@ -13,8 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.direct import eliminate, factor_cost, model_band, narrow_band, solve_chain
+from tightrope.engine.direct import eliminate, factor_cost, narrow_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
+from tightrope.engine.outline import outline
 from tightrope.kernels import unsigned
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
@@ -162,16 +163,15 @@ def chain_flow(P: sp.csr_array, mass: FloatArray, gamma: float) -> FloatArray:
 
 def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float, monitor: Monitor) -> FloatArray:
     """v^π of a policy of a model, to within `goal`: by what is known about the model, or else about the chain."""
-    rows = policy.rows
-    if rows is None or (goal == 0.0 and mdp.n_states <= SMALL):
-        return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
-    band = None if mdp.has_sinks else model_band(mdp)
-    S = mdp.n_states
+    rows, S = policy.rows, mdp.n_states
+    band = None if rows is None else outline(mdp).band
     if band is not None:
         v = np.empty(S)
         eliminate(mdp, rows, band, monitor.room.band(mdp, band), v, monitor.threads)
         monitor.backups += S
         return v
+    if rows is None or (goal == 0.0 and S <= SMALL):
+        return chain_value(*policy.induced(mdp), mdp.gamma, guess, goal, monitor)
     to = monitor.room.chain(mdp)
     if guess is not None and mdp.has_sinks and goal > 0.0:
         v = np.array(guess)

@@ -109,15 +109,12 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
 def model_band(mdp: MDP) -> Band | None:
     """The band of a whole model, if values take many sweeps to cross it and eliminating it costs little more than one.
 
-    It depends on P alone, and is found once for a model and all its reshaped twins.
+    It depends on P alone.
     """
-    if "band" not in mdp.facts:
-        S, band = mdp.n_states, narrow_band(mdp.P, mdp.first)
-        if band is not None and (S * band.cost > LITTLE * mdp.P.nnz or CROSSING * (band.below + 1 + band.above) > S):
-            band = None
-        mdp.facts["band"] = band
-    found: Band | None = mdp.facts["band"]
-    return found
+    S, band = mdp.n_states, narrow_band(mdp.P, mdp.first)
+    if band is None or S * band.cost > LITTLE * mdp.P.nnz or CROSSING * (band.below + 1 + band.above) > S:
+        return None
+    return band
 
 
 def _sparse(P: sp.csr_array, gamma: float) -> Solver:

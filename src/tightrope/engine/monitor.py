@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tightrope.engine.certificate import Certificate
     from tightrope.model.validate import IntArray
 
+#: Makes a named tuple of a tuple; to call its class takes three times as long, and some models are solved in no time.
+new = tuple.__new__
+
 #: Iterations without any progress of the certified gap after which rounding is to blame.
 PATIENCE = 60
 
@@ -62,10 +65,23 @@ class Tally(NamedTuple):
     late: bool
 
 
+class Aim(NamedTuple):
+    """The gap between the bounds on v* that a solve is after: tol times the value scale, or atol unless that is negative."""
+
+    tol: float
+    atol: float
+    #: What rounding allows, as far as it is known yet.
+    floor: float = 0.0
+
+    def gap(self, scale: float) -> float:
+        """The gap to reach where values are of this size."""
+        return max(self.tol * scale if self.atol < 0.0 else self.atol, self.floor)
+
+
 class Limits:
     """When to stop: a certified gap of tol (relative) or atol (absolute), or a limit on iterations or seconds."""
 
-    __slots__ = ("atol", "max_iterations", "max_seconds", "tol")
+    __slots__ = ("aim", "atol", "max_iterations", "max_seconds", "tol")
 
     def __init__(
         self,
@@ -83,6 +99,7 @@ class Limits:
         if max_iterations is not None:
             validate.positive_integer(max_iterations, "max_iterations")
         self.tol, self.atol, self.max_iterations, self.max_seconds = tol, atol, max_iterations, max_seconds
+        self.aim = new(Aim, (tol, -1.0 if atol is None else atol, 0.0))
 
     def goal(self, certificate: Certificate) -> float:
         """The absolute gap that ends the run."""
@@ -97,7 +114,8 @@ def _check(x: float, name: str) -> None:
 class Monitor:
     """Decides after every iteration whether to go on, and keeps the best policy so far with its certificate."""
 
-    best: tuple[IntArray, Certificate] | None = None
+    #: The best policy so far, as the pairs it takes, and what is proved about it; once there is a row.
+    best: tuple[IntArray, Certificate]
     backups = 0
     #: Improvements made before the first row.
     ahead = 0
@@ -148,14 +166,14 @@ class Monitor:
         if self.backend is not None:
             changes, backups, seconds, late = self.backend.together(Tally(changes, backups, seconds, late))
         n = len(self.rows) + self.ahead
-        row = Row(n, residual, gap, certificate.relative_gap, changes, backups, seconds)
+        row = new(Row, (n, residual, gap, certificate.relative_gap, changes, backups, seconds))
         self.rows.append(row)
         if self.on_iteration is not None:
             self.on_iteration(row)
         if gap <= limits.goal(certificate) < inf:
             self.best = (rows, certificate)
             return Status.CONVERGED
-        better = self.best is None or gap < self.best[1].gap
+        better = self._last is None or gap < self.best[1].gap
         self._stalled += 1
         if gap < 0.9 * self._mark:
             self._stalled, self._mark = 0, gap

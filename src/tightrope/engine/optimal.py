@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.workspace import Aim, Workspace
+from tightrope.engine.workspace import Workspace
 from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -42,22 +42,25 @@ class Optimum(NamedTuple):
         return self.certificate.value
 
 
-def optimal(
-    mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None, monitor: Monitor | None = None, look: Sweep | None = None
-) -> Optimum:
-    """An optimal policy with a certified relative gap of tol (0: as small as floats allow).
+def optimal(mdp: MDP, *, tol: float = 1e-6, v0: FloatArray | None = None) -> Optimum:
+    """An optimal policy with a certified relative gap of tol (0: as small as floats allow)."""
+    watch = Monitor(Limits(tol))
+    status = optimise(mdp, watch, v0)
+    return Optimum(mdp.pairs, *watch.best, status)
 
-    A monitor brings its own limits; `look` is a backup of v0 that was not enough, where there has been one: its u is used up.
+
+def optimise(mdp: MDP, watch: Monitor, v0: FloatArray | None = None, look: Sweep | None = None) -> Status:
+    """Solve a model within the limits of the monitor, which has the best that was found.
+
+    `look` is a backup of v0 that was not enough, where there has been one: its u is used up.
     """
-    watch = monitor or Monitor(Limits(tol))
     limits = watch.limits
-    work = Workspace(mdp, v0, Aim(limits.tol, -1.0 if limits.atol is None else limits.atol), watch.threads, watch.room)
+    work = Workspace(mdp, v0, limits.aim, watch.threads, watch.room)
     if look is not None:
         work.take_look(look)
     work.deadline = watch.deadline
     work.improvements = IN_A_ROW if limits.max_iterations is None else 1
     choice = Choice(work)
-    status: Status | None = None
     done: tuple[Method, Callable[[], Report]] | None = None
     before, earlier = inf, watch.backups
     try:
@@ -81,13 +84,12 @@ def optimal(
             before = found.gap
             done = _round(choice, watch)
     except KeyboardInterrupt:
-        if watch.best is None:  # in the first round: whatever v has come to, a look says what it is worth
+        if not watch.rows:  # in the first round: whatever v has come to, a look says what it is worth
             work.look()
             watch.backups = earlier + work.backups
             watch.record(work.certificate(), work.rows, max(-work.low, work.high))
-        status = Status.INTERRUPTED
-    assert watch.best is not None  # noqa: S101  (the loop ends after a record)
-    return Optimum(mdp.pairs, *watch.best, status)
+        return Status.INTERRUPTED
+    return status
 
 
 def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]]:

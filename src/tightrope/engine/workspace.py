@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +12,14 @@ import scipy.sparse as sp
 from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
+from tightrope.engine.monitor import new
 from tightrope.engine.outline import components, cuts, outline
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
+    from tightrope.engine.monitor import Aim
     from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
@@ -31,19 +33,6 @@ NEARER = 0.5
 SCATTERED = 0.25
 #: The order of states that nobody has thought about.
 AS_NUMBERED = (None, None)
-
-
-class Aim(NamedTuple):
-    """The gap between the bounds on v* that a solve is after: tol times the value scale, or atol unless that is negative."""
-
-    tol: float
-    atol: float
-    #: What rounding allows, as far as it is known yet.
-    floor: float = 0.0
-
-    def gap(self, scale: float) -> float:
-        """The gap to reach where values are of this size."""
-        return max(self.tol * scale if self.atol < 0.0 else self.atol, self.floor)
 
 
 class Workspace:
@@ -100,11 +89,9 @@ class Workspace:
         self.backwards = self.order[0] is None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
         self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -inf
-        self.v, self.u = np.empty(self.S), np.empty(self.S)
-        if v0 is None:
-            self.v.fill(self.base)
-        else:
-            self.v[:] = v0
+        # Zeros stand for `base`: nobody reads v before it is set.
+        self.v = np.zeros(self.S) if v0 is None else np.array(v0)
+        self.u = np.empty(self.S)
         self.rows = np.empty(self.S, mdp.first.dtype)
 
     @property
@@ -168,7 +155,7 @@ class Workspace:
         if self._seen is None:
             return certify(self._mdp, self.u, self.low, self.high)
         _, _, least, most, low, high, scale, floor = self._seen
-        return Certificate(self.u, low, high, scale, floor, (least, most))
+        return new(Certificate, (self.u, low, high, scale, floor, (least, most)))
 
     def look_at_rewards(self) -> None:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""

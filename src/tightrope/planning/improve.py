@@ -123,18 +123,19 @@ class Kappa:
         watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
         inner = blended(mdp, v, kappa, monitor.room.rewards(mdp), None if nothing_known else now.extent)
         if nothing_known:  # values are to spread from the sinks
-            found = machine(monitor).optimal(inner, watch, None)
+            status = machine(monitor).optimise(inner, watch, None)
         else:
             low, high = now.change
             ahead = _towards(v, now.Tv, kappa, np.empty_like(v))
             look = Sweep(ahead, np.asarray(now.greedy.rows), kappa * low, kappa * high)
-            found = machine(monitor).optimal(inner, watch, v, look)
+            status = machine(monitor).optimise(inner, watch, v, look)
         monitor.backups += watch.backups
-        if found.status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
+        if status is Status.INTERRUPTED:  # the engine kept its best; here the whole run is to end
             raise KeyboardInterrupt
         # What the engine ends with, unshifted: a constant would have to leave through the sinks again, sweep by sweep.
-        x = found.certificate.base
-        return Improvement(found.policy, v, _towards(v, x, 1.0 / kappa, x), backed_up=False, gap=rate * gap)
+        rows, certificate = watch.best
+        x = certificate.base
+        return Improvement(Policy.of_rows(mdp.pairs, rows), v, _towards(v, x, 1.0 / kappa, x), backed_up=False, gap=rate * gap)
 
 
 def _towards(v: FloatArray, x: FloatArray, share: float, out: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from tightrope.engine import Certificate, Limits, Monitor, machine
 from tightrope.errors import InvalidArgument, UnsafeUpdate
 from tightrope.model import validate
 from tightrope.model.policy import Policy, mix
+from tightrope.operators.bellman import greedy_in
 from tightrope.planning.evaluate import PRESENT, Evaluate, Exact, Lambda
 from tightrope.planning.improve import Improve, Improvement, Kappa
 
@@ -79,14 +80,26 @@ class PolicyIteration:
         return f"PolicyIteration(improve={self.improve!r}, evaluate={self.evaluate!r}{soft})"
 
     def init(self, mdp: MDP, v0: Any = None, pi0: Policy | None = None, monitor: Monitor | None = None) -> Iterate:
-        """The first iterate: at v0, or at v^{pi0}; a soft update starts from the uniform policy if nothing is said."""
+        """The first iterate: at v0, or at v^{pi0}; if nothing is said at v = 0, or where a policy is the better start."""
         watch = monitor or Monitor(Limits())
-        policy = pi0 if pi0 is not None or self.alpha == 1.0 else Policy.uniform(mdp)
+        policy = pi0 if pi0 is not None or (v0 is not None and self.alpha == 1.0) else self._first_policy(mdp, watch)
         if policy is not None and v0 is None:
             v = machine(watch).policy_value(mdp, policy, None, 0.0, watch)
         else:
             v = np.zeros(mdp.n_states) if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
         return _look(mdp, v, policy, watch)
+
+    def _first_policy(self, mdp: MDP, watch: Monitor) -> Policy | None:
+        """What to start from where nobody has said: the uniform policy for soft updates, which need one; mostly none otherwise.
+
+        In a band, one elimination is spent on the policy of the largest rewards: to look ahead at v = 0 costs two, and the few
+        states that can be seen from there say little about the rest.
+        """
+        if self.alpha < 1.0:
+            return Policy.uniform(mdp)
+        if isinstance(self.evaluate, Exact) and machine(watch).is_band(mdp):
+            return greedy_in(mdp.r, mdp.pairs)
+        return None
 
     def step(self, mdp: MDP, now: Iterate, monitor: Monitor | None = None, goal: float = 0.0) -> Iterate:
         """One iteration; `goal` is the gap the run is after, below which inner computations need not be exact."""

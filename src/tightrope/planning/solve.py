@@ -42,7 +42,8 @@ def solve(
         tol: the certified gap to reach, relative to the value scale max(|lower|, |upper|).
         atol: the certified gap to reach in absolute terms, instead of tol.
         v0: a value function to start from [S].
-        pi0: a policy to start from.
+        pi0: a policy to start from. With neither, algorithms start at v = 0; soft updates at the uniform policy, and those that
+            evaluate exactly at the policy of the largest rewards where all moves are to near states (queues, stocks).
         max_iterations: stop after this many improvements, with a status that says so.
         max_seconds: stop after about this long, with a status that says so.
         on_iteration: called with each trace row as it is made.
@@ -70,7 +71,7 @@ def solve(
         start = validate.vector(v0, mdp.n_states, "v0", "state") if v0 is not None else None
         if start is None and pi0 is not None:
             start = machine(monitor).chain_value(*pi0.induced(mdp), mdp.gamma, None, 0.0, monitor)
-        status = machine(monitor).optimal(mdp, monitor, start).status
+        status = machine(monitor).optimise(mdp, monitor, start)
     if backend is None:
         monitor.room.keep(mdp)
     return Solution.of(mdp, name, monitor, status)
