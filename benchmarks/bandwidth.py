@@ -33,13 +33,21 @@ def read(parts):
 
 def best(call, seconds, least=3):
     """The least wall seconds of repeats, and the least processor seconds."""
-    wall = cpu = np.inf
+    return by_turns([call], seconds, least)[0]
+
+
+def by_turns(calls, seconds, least=3):
+    """The least wall and the least processor seconds of each call; whoever disturbs for a while disturbs all of them."""
+    found = [(np.inf, np.inf)] * len(calls)
     begun, n = time.perf_counter(), 0
-    while n < least or time.perf_counter() - begun < seconds:
-        w, c = time.perf_counter(), time.process_time()
-        call()
-        wall, cpu, n = min(wall, time.perf_counter() - w), min(cpu, time.process_time() - c), n + 1
-    return wall, cpu
+    while n < least or time.perf_counter() - begun < seconds * len(calls):
+        for i, call in enumerate(calls):
+            c, w = time.process_time(), time.perf_counter()
+            call()
+            wall = time.perf_counter() - w
+            found[i] = min(found[i][0], wall), min(found[i][1], time.process_time() - c)
+        n += 1
+    return found
 
 
 def stream(threads, seconds, size=16_000_000):

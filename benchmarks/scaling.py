@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
-from bandwidth import best
+from bandwidth import best, by_turns
 
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.kernels import team
 
 
-def seconds(mdp, algorithm=None, *, threads=1, budget=0.5):
-    """The best wall and processor seconds of a solve, on a model without cached properties."""
-    return best(lambda: tr.solve(mdp.reshaped(mdp.r, mdp.gamma), algorithm, threads=threads), budget, least=2)
+def solver(mdp, algorithm=None, *, threads=1):
+    """A solve of a model without cached properties."""
+    return lambda: tr.solve(mdp.reshaped(mdp.r, mdp.gamma), algorithm, threads=threads)
 
 
 #: A slippery grid of SIDE x SIDE, built, solved, and what that took.
@@ -51,8 +52,8 @@ def apart(budget):
         mdp = problems.garnet(1_000, 1, 3, gamma=0.99, seed=seed)
         indptr, indices, data, r, _, gamma = mdp.arrays
         parts.append((indptr, indices, data, r, gamma, np.zeros(1_000), np.empty(1_000), 1_000, -1.0))
-    one, _ = best(lambda: kernels.policy_sweeps(*parts[0]), budget)
-    two, _ = best(lambda: team.each(kernels.policy_sweeps, (), parts, 2), budget)
+    alone, both = partial(kernels.policy_sweeps, *parts[0]), partial(team.each, kernels.policy_sweeps, (), parts, 2)
+    (one, _), (two, _) = by_turns([alone, both], budget)
     return 2.0 * one / two
 
 
@@ -63,7 +64,7 @@ def measure(*, quick=False):
     top = 5 if quick else 6
 
     def row(x, mdp, algorithm=None):
-        return [x, *seconds(mdp, algorithm, budget=budget)]
+        return [x, *best(solver(mdp, algorithm), budget, least=2)]
 
     sizes = [10**k for k in range(2, top + 1)]
     sides = [round(s**0.5) for s in sizes]
@@ -83,7 +84,7 @@ def measure(*, quick=False):
     sides = (100, 200) if quick else (100, 316)
     rivals = {f"slippery grid {s}x{s}, γ=.999": problems.gridworld(s, s, slip=0.1, gamma=0.999) for s in sides}
     rivals |= {f"queue {s:.0e}, γ=.999": problems.queue(s - 1, gamma=0.999) for s in (1_000, 10_000)}
-    kappa = {name: [seconds(m, budget=budget), seconds(m, tr.kappa_pi(0.9), budget=budget)] for name, m in rivals.items()}
+    kappa = {name: by_turns([solver(m), solver(m, tr.kappa_pi(0.9))], budget) for name, m in rivals.items()}
     size = 200_000 if quick else 1_000_000
     side = round(size**0.5)
     large = {
@@ -91,7 +92,8 @@ def measure(*, quick=False):
         f"slippery grid {side}x{side}, γ=.999": problems.gridworld(side, side, slip=0.1, gamma=0.999),
         f"queue {size:.0e}, γ=.999": problems.queue(size - 1, gamma=0.999),
     }
-    threads = {name: [seconds(m, threads=n, budget=budget) for n in (1, 2)] for name, m in large.items()}
+    repeats = 2 if quick else 10
+    threads = {name: by_turns([solver(m, threads=n) for n in (1, 2)], budget, repeats) for name, m in large.items()}
     return {"growth": growth, "kappa": kappa, "threads": threads, "apart": apart(budget), "largest": largest(quick=quick)}
 
 

@@ -10,9 +10,10 @@ from peers.text import ms, table
 
 def threads_section(threads, apart):
     rows = [(name, ms(one[0]), ms(two[0]), f"{one[0] / two[0]:.2f}x") for name, (one, two) in threads.items()]
-    text = f"""Wall milliseconds of the default solve; a machine with two free cores is needed for this to mean much. On this one,
-at about the same time, two threads that sweep a small model of their own each, in the nearest cache, did {apart:.2f} times what
-one does: 2 where each has a core to itself, little more than 1 where they share one."""
+    text = f"""Wall milliseconds of the default solve, the least of ten on one thread and ten on two, by turns; a machine with two
+free cores is needed for this to mean much. On this one, at about the same time, two threads that sweep a small model of their own
+each, in the nearest cache, did {apart:.2f} times what one does: 2 where each has a core to itself, little more than 1 where they
+share one."""
     return f"## One thread and two\n\n{text}\n\n" + table(("model", "1 thread", "2 threads", "gain"), rows)
 
 
