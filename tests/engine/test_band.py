@@ -49,9 +49,9 @@ def test_both_halves_need_each_other_and_the_hubs():
         for part in parts:
             kernels.band.eliminate(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *band, left, columns, *part)
         if meet:
-            kernels.band.meet(left, columns, 2, 3, 80)
+            kernels.band.meet(left, columns, 2, 3, v)
         for part in parts:
-            kernels.band.substitute(left, columns, 2, 3, *part)
+            kernels.band.substitute(left, columns, 2, 3, v, *part)
         at_hubs = kernels.band.hub_values(band.number, 1, columns)
         kernels.band.combine(columns, at_hubs if hubs else np.zeros_like(at_hubs), v, 0, 80)
         return np.abs(v - exact).max()

@@ -66,7 +66,6 @@ def test_ceilings_that_are_not_lifted_leave_out_the_best():
 @pytest.mark.parametrize("make", [lambda: problems.inventory(300, gamma=0.999), lambda: problems.garnet(200, 8, 20, gamma=0.99)])
 def test_a_solve_takes_the_same_steps_and_computes_less(monkeypatch, make, large):
     if large:
-        monkeypatch.setattr(outline, "SMALL", 100)
         monkeypatch.setattr(team, "WORTH_IT", 100)
     pruned = tr.solve(make(), tol=1e-9, threads=2)
     assert outline.outline(make()).wide

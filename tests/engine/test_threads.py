@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -52,7 +54,7 @@ def test_small_models_start_no_thread(monkeypatch):
     def never(_workers):
         raise AssertionError("a thread was started")
 
-    monkeypatch.setattr(team, "_pool", never)
+    monkeypatch.setattr(team, "_workers", never)
     assert tr.solve(problems.garnet(100), threads=2).converged
     assert workspace.Workspace(problems.garnet(100), None, 2)._threads == 1
 
@@ -77,6 +79,17 @@ def _value(mdp):
     return tr.solve(mdp, threads=2).value
 
 
+@pytest.mark.parametrize(("size", "pieces"), [(1.9, 1), (2.0, 2), (3.9, 2), (7.9, 2), (8.0, 4), (16.0, 8), (100.0, 8)])
+def test_pieces_follow_from_the_size_alone(monkeypatch, size, pieces):
+    """A small model is one piece, and one that is not much larger is in one for sweeps in place, which would be late."""
+    mdp = problems.garnet(200, gamma=0.99)
+    monkeypatch.setattr(team, "WORTH_IT", mdp.n_transitions / size)
+    shape = outline.outline(mdp)
+    assert (shape.small, shape.pieces, shape.in_pieces) == (pieces == 1, pieces, size >= 4.0)
+    if not shape.small:
+        assert len(outline.cuts(mdp)) == pieces
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
     """Cut into blocks, a sweep is the same whether what lies beyond a seam is copied in part or whole."""
@@ -84,7 +97,7 @@ def test_blocks_see_all_of_each_other_that_a_transition_can_reach(wide):
     if wide:
         mdp.facts["reach"] = mdp.n_states  # as if some transition went from one end to the other
     work = workspace.Workspace(mdp, np.random.default_rng(0).random(mdp.n_states), Aim(1e-6, -1.0), 1)
-    assert work.cut
+    assert work.in_pieces
     work.u[:] = np.nan  # whatever is read without having been copied spoils the sweep
     work.bellman_gauss_seidel()
     assert mdp.facts["reach"] == (mdp.n_states if wide else 30)
@@ -108,7 +121,6 @@ def test_an_interrupt_in_the_first_round_keeps_what_was_done(monkeypatch, step):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workspace.Workspace, step, interrupt)
-    monkeypatch.setattr(outline, "SMALL", 100)
     mdp = problems.garnet(400, gamma=0.99) if step == "policy_sweeps" else problems.gridworld(60, 60, slip=0.1, gamma=0.999)
     truth = tr.solve(mdp, tr.policy_iteration(), tol=1e-9).value
     solution = tr.solve(mdp)
@@ -134,3 +146,25 @@ def test_whoever_interrupts_finds_no_thread_at_work():
     with pytest.raises(KeyboardInterrupt):
         team.each(kernel, (), [(0,), (1,)], 2)
     assert done == [0]
+
+
+def test_what_goes_wrong_on_a_thread_is_told_and_the_next_call_finds_it_ready():
+    def kernel(divisor, part):
+        return divisor // part
+
+    with pytest.raises(ZeroDivisionError):
+        team.each(kernel, (12,), [(0,), (1,)], 2)
+    assert team.each(kernel, (12,), [(n,) for n in (1, 2, 3, 4, 6)], 3) == [12, 6, 4, 3, 2]
+
+
+def test_a_thread_that_waits_keeps_nothing_alive():
+    """A model of many gigabytes is not to stay in memory because a thread that swept it has nothing else to do."""
+    array = np.zeros(3)
+    there = weakref.ref(array)
+    team.each(lambda values, part: values[part], (array,), [(0,), (1,)], 2)
+    del array
+    for _ in range(100):
+        if there() is None:
+            return
+        time.sleep(0.01)
+    pytest.fail("the thread holds on to the array")

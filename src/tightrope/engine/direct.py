@@ -85,10 +85,11 @@ def eliminate(mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArra
     half = kernels.band.middle(S, below, above)
     parts = [(0, half, True), (half, S, False)]
     team.each(kernels.band.eliminate, system, parts, team_size)
-    kernels.band.meet(left, columns, below, above, S)
-    team.each(kernels.band.substitute, (left, columns, below, above), parts, team_size)
-    at_hubs = kernels.band.hub_values(number, hubs, columns)
-    team.each(kernels.band.combine, (columns, at_hubs, v), [part[:2] for part in parts], team_size)
+    kernels.band.meet(left, columns, below, above, v)
+    team.each(kernels.band.substitute, (left, columns, below, above, v), parts, team_size)
+    if hubs > 0:
+        at_hubs = kernels.band.hub_values(number, hubs, columns)
+        team.each(kernels.band.combine, (columns, at_hubs, v), [part[:2] for part in parts], team_size)
 
 
 def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:

@@ -95,7 +95,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     work.take_backup()
     if work.spread:
         work.arrange()
-    run = _cycles if work.cut else Workspace.gauss_seidel_round
+    run = Workspace.gauss_seidel_round if work.small else _cycles
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True
 
@@ -144,7 +144,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
 
 
 def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float, float, float]:
-    """`kernels.rounds.gauss_seidel_round` for a model that is cut into blocks."""
+    """`kernels.rounds.gauss_seidel_round` for a model that is not small."""
     rounds = kernels.rounds
     swept, patience, sweeps = 0, rounds.FIRST, 0
     change, chain_change, rate = inf, inf, 1.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import model_band
-from tightrope.engine.room import BLOCKS
+from tightrope.engine.room import PIECES
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import IntArray
 
-#: Transitions below which a model is small: whole rounds are compiled, and over before anybody wants to stop them.
-SMALL = 500_000
+#: How many times larger than small a model is that is swept in place in pieces.
+PLENTY = 2.0
 #: Transitions of a pair from which on to leave one out saves more than to find out that it may be.
 WIDE = 16
 #: Share of the states in one component beyond which it is solved with the rest.
@@ -37,10 +38,12 @@ class Outline(NamedTuple):
     has_sinks: bool
     #: The narrow band with a few hubs that every policy's chain is, and so quickly factorised; None where there is no such.
     band: Band | None
-    #: Whether a round is one call.
+    #: Whether whole rounds are compiled, and over before anybody wants to stop them.
     small: bool
-    #: Whether sweeps are cut into blocks.
-    cut: bool
+    #: In how many pieces sweeps are cut, whatever the number of threads: results do not depend on that.
+    pieces: int
+    #: Whether that goes for Bellman sweeps in place too, in which pieces see each other's values a sweep late.
+    in_pieces: bool
     #: Whether rows are so wide, and actions so many, that leaving out those that cannot be best pays; a small band is eliminated.
     wide: bool
 
@@ -51,9 +54,10 @@ def outline(mdp: MDP) -> Outline:
     if found is None:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
-        small = nnz < SMALL
+        small, size = nnz < 2 * team.WORTH_IT, nnz / (2 * team.WORTH_IT)
         wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
-        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, nnz >= 2 * team.WORTH_IT, wide)
+        pieces = 1 if small else min(2 ** int(math.log2(max(size, 2.0))), PIECES)
+        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, pieces, size >= PLENTY, wide)
         mdp.facts["outline"] = found
     return found
 
@@ -121,7 +125,7 @@ def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:
         if order is not None:
             widest, sizes = widest[order], np.diff(indptr[first])[order]
             indptr, first = np.cumsum(np.append(0, sizes)), np.arange(len(first))
-        states = team.ranges(indptr, first, BLOCKS)
+        states = team.ranges(indptr, first, outline(mdp).pieces)
         ends = np.cumsum([0, *(int(widest[lo:hi].sum()) for lo, hi in states)]).tolist()
         mdp.facts[name] = [(*part, *room) for part, room in zip(states, itertools.pairwise(ends), strict=True)]
     found: list[tuple[int, int, int, int]] = mdp.facts[name]

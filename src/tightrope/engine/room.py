@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
-#: Blocks that Gauss-Seidel works on side by side in a large model: fixed, so that results do not depend on the number of threads.
-BLOCKS = 8
+#: Most pieces that sweeps of a large model are cut in.
+PIECES = 8
 #: Transitions of a model below which its room is kept for the next run.
 KEPT = 500_000
 
@@ -43,12 +43,12 @@ class Room:
         return Room, ()  # what is in it means nothing to another process
 
     def chain(self, mdp: MDP) -> tuple[Any, Any, Any, Any]:
-        """indptr, with a number to spare for every block, indices, data and r; large enough for every deterministic policy."""
+        """indptr, with a number to spare for every piece, indices, data and r; large enough for every deterministic policy."""
         if self._P is not mdp.P:
             self._clear(mdp)
         if self._chain is None:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
-            self._chain = (np.empty(S + BLOCKS, index), np.empty(room, index), np.empty(room), np.empty(S))
+            self._chain = (np.empty(S + PIECES, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
 
     def slots(self, mdp: MDP, order: Any) -> tuple[Any, ...]:

@@ -79,8 +79,9 @@ class Workspace:
         self._room = room or Room()
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
-        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.cut, self.wide = outline(mdp)
-        self._threads = team.team_size(threads, self.nnz) if self.cut else 1
+        shape = outline(mdp)
+        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, _, self.in_pieces, self.wide = shape
+        self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: Which states Gauss-Seidel sweeps first, and the place of each state in that; None where their numbers will do.
@@ -190,7 +191,7 @@ class Workspace:
             self.v, self.u, self.looked = self.u, self.v, False
 
     def gauss_seidel_round(self, budget: float, most: int) -> tuple[int, int, float, float, float]:
-        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough; not for cut models.
+        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough. For small models.
 
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
@@ -301,9 +302,11 @@ class Workspace:
         if not self.held:
             chain[0].fill(self.pairs)  # none
             self.chained, self.held, self.up, self.down, self.far = False, True, 0.0, 0.0, 0
-        self._remember()
-        blocks = [block[:2] for block in cuts(self._mdp, self.order[0])] if self.cut else [(0, self.S)]
-        arguments = (*self._model, self.v, self.rows, self.backwards, *self.order, self.u, *chain)
+        others, blocks = None, [(0, self.S)]
+        if self.in_pieces:
+            self._remember()
+            others, blocks = self.u, [block[:2] for block in cuts(self._mdp, self.order[0])]
+        arguments = (*self._model, self.v, self.rows, self.backwards, *self.order, others, *chain)
         found = team.each(kernels.in_place.gauss_seidel, arguments, blocks, self._threads)
         changes, up, down, far = zip(*found, strict=True)
         self.up, self.down, self.far = self.up + sum(up), self.down + sum(down), max(self.far, *far)
@@ -358,10 +361,10 @@ class Workspace:
             self.u[near] = self.v[near]
 
     def _pieces(self) -> list[tuple[Any, ...]]:
-        """Blocks of states, each with room of its own for its part of a chain; one if the model is not cut."""
+        """Blocks of states, each with room of its own for its part of a chain; one if the model is small."""
         if self._blocks is None:
             indptr, indices, data, r = self._room.chain(self._mdp)
-            parts = cuts(self._mdp) if self.cut else [(0, self.S, 0, len(data))]
+            parts = [(0, self.S, 0, len(data))] if self.small else cuts(self._mdp)
             self._blocks = [
                 (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
                 for n, (lo, hi, begin, end) in enumerate(parts)
@@ -380,7 +383,7 @@ class Workspace:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._room.chain(self._mdp)
         kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
-        self.chained, self.held = not self.cut, False
+        self.chained, self.held = self.small, False
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r

@@ -139,11 +139,12 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
 
 
 @loop
-def meet(band, columns, below, above, S):
+def meet(band, columns, below, above, v):
     """The unknowns on both sides of the middle that are known from nowhere else; nothing to do where that is at an end.
 
-    `below` rows before the middle and `above` rows after it hold no others.
+    `below` rows before the middle and `above` rows after it hold no others. x goes to v as well.
     """
+    S = len(v)
     half, n = middle(S, below, above), below + above
     if half in (0, S):
         return
@@ -158,13 +159,14 @@ def meet(band, columns, below, above, S):
             Y[i, j] = columns[begin + i, j]
     dense(A, Y)
     for i in range(n):
+        v[begin + i] = Y[i, 0]
         for j in range(m):
             columns[begin + i, j] = Y[i, j]
 
 
 @loop
-def substitute(band, columns, below, above, lo, hi, down):
-    """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known."""
+def substitute(band, columns, below, above, v, lo, hi, down):
+    """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known; x goes to v as well."""
     S, hubs = len(columns), columns.shape[1] - 1
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
     for p in range(hi - lo - 1 - (known if 0 < middle(S, below, above) < S else 0), -1, -1):
@@ -175,13 +177,14 @@ def substitute(band, columns, below, above, lo, hi, down):
             for c in range(1, reach + 1):
                 total -= band[s, c] * columns[s + sign * c, i]
             columns[s, i] = total * band[s, 0]
+        v[s] = columns[s, 0]
 
 
 @loop
 def hub_values(number, hubs, columns):
     """The values at the hubs [hubs, 1]: (I - Y) y = x there; it is an M-matrix again."""
     A, y = np.zeros((hubs, hubs)), np.zeros((hubs, 1))
-    for s in range(len(number) if hubs > 0 else 0):
+    for s in range(len(number)):
         n = number[s]
         if n >= 0:
             y[n, 0] = columns[s, 0]
@@ -236,7 +239,8 @@ def value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, ban
     half = middle(S, below, above)
     eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, 0, half, True)
     eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, half, S, False)
-    meet(band, columns, below, above, S)
-    substitute(band, columns, below, above, 0, half, True)
-    substitute(band, columns, below, above, half, S, False)
-    combine(columns, hub_values(number, hubs, columns), v, 0, S)
+    meet(band, columns, below, above, v)
+    substitute(band, columns, below, above, v, 0, half, True)
+    substitute(band, columns, below, above, v, half, S, False)
+    if hubs > 0:
+        combine(columns, hub_values(number, hubs, columns), v, 0, S)
