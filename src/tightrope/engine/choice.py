@@ -97,7 +97,9 @@ class Choice:
             need = max(self.work.goal / self.work.gap, EPS)
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
         if method is sweep and gained < 0.9:
-            now.remaining = report.remaining
+            # One round of a large model is one policy, that of the largest rewards, whose chain may be a bad example.
+            hasty = now.rounds == 1 and not self.work.small
+            now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
         elif method in (gauss_seidel, krylov) and gained < 0.9:
             now.remaining = min(report.remaining, by_gap)
         elif method in (krylov, factorise) and now.rounds < 2 * IMPROVEMENTS:

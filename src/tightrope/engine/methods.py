@@ -92,7 +92,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     Best where values spread from goals: one sweep carries them along a whole path.
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
-    work.take_backup()
+    work.take_backup(centre=True)
     if work.spread:
         work.arrange()
     run = Workspace.gauss_seidel_round if work.small else _cycles
@@ -114,7 +114,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
 
     Best where values diffuse: networks of queues, walks without a goal, models in which few states can be come back to.
     """
-    work.take_backup()
+    work.take_backup(centre=True)
     parts = work.parts()
     most = 4 * work.improvements if parts.many else work.improvements if work.small else 1
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))

@@ -31,6 +31,8 @@ PAIRS = 2
 NEARER = 0.5
 #: Share of its budget that Gauss-Seidel has where no order is better than their numbers.
 SCATTERED = 0.25
+#: Span of the change, as a share of twice its middle, below which an error is taken for a constant.
+CONSTANT = 0.05
 #: The order of states that nobody has thought about.
 AS_NUMBERED = (None, None)
 
@@ -185,10 +187,15 @@ class Workspace:
         self.aim = self.aim._replace(floor=2.0 * found.floor)
         self.goal, self.gap = self.aim.gap(found.scale), found.gap
 
-    def take_backup(self) -> None:
-        """v = u where u = T v is known."""
+    def take_backup(self, *, centre: bool = False) -> None:
+        """v = u where u = T v is known; if asked, in the middle of its bounds where little but a constant is wrong with it.
+
+        Sweeps leave one to the end, other methods do not. Where there are sinks it would have to leave through them again.
+        """
         if self.looked:
             self.v, self.u, self.looked = self.u, self.v, False
+            if centre and not self.has_sinks and self.span < CONSTANT * abs(self.low + self.high):
+                self.v += 0.5 * (self.low + self.high) * self.gamma / (1.0 - self.gamma)
 
     def gauss_seidel_round(self, budget: float, most: int) -> tuple[int, int, float, float, float]:
         """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough. For small models.
