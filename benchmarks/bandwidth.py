@@ -9,13 +9,14 @@ Gathers from v that miss the cache cost more than counted, so random models show
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numba import njit
 
 from tightrope import problems
 from tightrope.engine import Sweeper
+from tightrope.kernels import team
 
 
 @njit(nogil=True, fastmath=True)
@@ -36,12 +37,15 @@ def best(call, seconds, least=3):
     return by_turns([call], seconds, least)[0]
 
 
-def by_turns(calls, seconds, least=3):
-    """The least wall and the least processor seconds of each call; whoever disturbs for a while disturbs all of them."""
+def by_turns(calls, seconds, least=3, in_a_row=1):
+    """The least wall and the least processor seconds of each call; whoever disturbs for a while disturbs all of them.
+
+    What is to be found in the cache is, if calls are made several times in a row.
+    """
     found = [(np.inf, np.inf)] * len(calls)
     begun, n = time.perf_counter(), 0
     while n < least or time.perf_counter() - begun < seconds * len(calls):
-        for i, call in enumerate(calls):
+        for i, call in [turn for turn in enumerate(calls) for _ in range(in_a_row)]:
             c, w = time.process_time(), time.perf_counter()
             call()
             wall = time.perf_counter() - w
@@ -50,14 +54,10 @@ def by_turns(calls, seconds, least=3):
     return found
 
 
-def stream(threads, seconds, size=16_000_000):
-    """Bytes a second that `threads` threads read together from an array far larger than the cache."""
-    x = np.ones(size)
-    parts = [tuple(np.split(part, 4)) for part in np.split(x, threads)]
-    read(tuple(x[:32].reshape(4, 8)))
-    with ThreadPoolExecutor(threads) as pool:
-        wall, cpu = best(lambda: list(pool.map(read, parts)), seconds)
-    return x.nbytes / wall, x.nbytes / cpu
+def reader(x, threads):
+    """Reads all of x, on `threads` threads together."""
+    parts = [(tuple(np.split(part, 4)),) for part in np.split(x, threads)]
+    return partial(team.each, read, (), parts, threads)
 
 
 def swept(mdp):
@@ -79,25 +79,27 @@ def measure(*, quick=False):
         "queue 1e4, in cache": problems.queue(9_999, gamma=0.999),
         "inventory 2e3": problems.inventory(1999, [0.02] * 50, max_order=39, gamma=0.999),
     }
-    reading = {n: stream(n, seconds) for n in (1, 2)}
+    x = np.ones(16_000_000)  # far larger than the cache
+    read(tuple(x[:32].reshape(4, 8)))
+    readers = {n: reader(x, n) for n in (1, 2)}
     rows = []
     for name, mdp in models.items():
         v = np.random.default_rng(0).random(mdp.n_states)
         u, rows_out = np.empty_like(v), np.empty(mdp.n_states, dtype=mdp.first.dtype)
-        sweepers = {n: Sweeper(mdp, n) for n in (1, 2)}
-        times = {n: best(lambda s=s: s.backup_into(v, u, rows_out), seconds) for n, s in sweepers.items()}  # noqa: B023
-        matvec = best(lambda: mdp.P @ v, seconds)  # noqa: B023
-        rows.append({"model": name, "bytes": swept(mdp), "sweep": times[1], "sweep2": times[2], "matvec": matvec})
-    return {"read": {str(n): rate for n, rate in reading.items()}, "sweeps": rows}
+        one, two = (partial(Sweeper(mdp, n).backup_into, v, u, rows_out) for n in (1, 2))
+        names = ("read", "sweep", "matvec", "read2", "sweep2")
+        times = by_turns([readers[1], one, partial(mdp.P.dot, v), readers[2], two], seconds, in_a_row=3)
+        rows.append({"model": name, "bytes": swept(mdp), **dict(zip(names, times, strict=True))})
+    return {"read": x.nbytes, "sweeps": rows}
 
 
 if __name__ == "__main__":
     found = measure()
-    for n, (rate, _) in found["read"].items():
-        print(f"reading on {n} thread(s): {rate / 1e9:.1f} GB/s")
     for row in found["sweeps"]:
-        parts = [row["bytes"] / row[key][0] / found["read"][n][0] for key, n in (("sweep", "1"), ("sweep2", "2"))]
+        rates = [found["read"] / row[key][0] for key in ("read", "read2")]
+        parts = [row["bytes"] / row[key][0] / rate for key, rate in zip(("sweep", "sweep2"), rates, strict=True)]
         print(
+            f"reading {rates[0] / 1e9:.1f} GB/s, two threads {rates[1] / 1e9:.1f} GB/s; "
             f"{row['model']:25s} sweep {row['sweep'][0] * 1e3:8.2f} ms ({parts[0]:.2f} of reading), two threads "
             f"{row['sweep2'][0] * 1e3:8.2f} ms ({parts[1]:.2f}), SciPy matvec {row['matvec'][0] * 1e3:8.2f} ms"
         )
