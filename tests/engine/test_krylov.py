@@ -323,6 +323,20 @@ def test_nothing_is_taken_off_where_there_are_sinks_or_more_than_a_constant_is_w
         np.testing.assert_array_equal(work.v, expected)
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_one_policy_is_not_enough_to_give_sweeps_up(monkeypatch, large):
+    """A round of a large model has seen one chain, and sweeps get a second; one of a small model has seen many."""
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = problems.garnet(200, 4, 5, gamma=0.99)
+    choice = Choice(Workspace(mdp, None, Aim(1e-6, -1.0)))
+    chosen = []
+    for _ in range(2):
+        choice.learn(methods.sweep, lambda: methods.Report(1.0, 1e12), 0.5)
+        chosen.append(choice.next() is methods.sweep)
+    assert chosen == [large, False]
+
+
 def test_bicgstab_after_sweeps_does_not_undo_them(monkeypatch):
     """This model's chain mixes slowly enough for a try; v was off by a constant of a thousand times what else was wrong."""
     monkeypatch.setattr(team, "WORTH_IT", 100)

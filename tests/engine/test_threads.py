@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import weakref
@@ -168,3 +169,24 @@ def test_a_thread_that_waits_keeps_nothing_alive():
             return
         time.sleep(0.01)
     pytest.fail("the thread holds on to the array")
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
+def test_ctrl_c_while_waiting_for_a_thread_waits_for_it():
+    done = []
+
+    def kernel(part):
+        if part == 0:
+            time.sleep(0.5)
+            done.append(part)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            team.each(kernel, (), [(0,), (1,)], 2)
+        assert done == [0]
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)

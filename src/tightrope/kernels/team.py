@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from functools import cache
-from operator import itemgetter
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,41 +50,68 @@ def each(kernel: Callable[..., Any], arguments: tuple[Any, ...], parts: Sequence
         return run(parts)
     share = -(-len(parts) // threads)
     *groups, last = [parts[i : i + share] for i in range(0, len(parts), share)]
-    done: SimpleQueue[tuple[int, list[Any], BaseException | None]] = SimpleQueue()
-    for number, group in enumerate(groups):
-        _workers(threads - 1).put((number, run, group, done))
+    jobs = [_Job(run, group) for group in groups]
+    for job in jobs:
+        _workers(threads - 1).put(job)
     try:
         own = run(last)
-    finally:  # somebody who interrupts is not to find arrays that change under their hands
-        results = sorted((done.get() for _ in groups), key=itemgetter(0))
-    for _, _, error in results:
-        if error is not None:
-            raise error
-    return [found for _, group, _ in results for found in group] + own
+    finally:
+        _wait_for(jobs)
+    for job in jobs:
+        if job.error is not None:
+            raise job.error
+    return [found for job in jobs for found in job.found] + own
+
+
+class _Job:
+    """Parts on their way through another thread."""
+
+    __slots__ = ("done", "error", "found", "group", "over", "run")
+
+    def __init__(self, run: Callable[[Any], list[Any]], group: Any) -> None:
+        self.run, self.group, self.done, self.over = run, group, False, Lock()
+        self.found: list[Any] = []
+        self.error: BaseException | None = None
+        self.over.acquire()
+
+    def do(self) -> None:
+        """What the thread does."""
+        try:
+            self.found = self.run(self.group)
+        except BaseException as error:  # noqa: BLE001  (whoever waits is told)
+            self.error = error
+        self.done = True
+        self.over.release()
+
+
+def _wait_for(jobs: list[_Job]) -> None:
+    """Wait to the end even if interrupted: nobody is to find arrays that change under their hands."""
+    interrupt = None
+    for job in jobs:
+        while not job.done:
+            try:
+                job.over.acquire()
+            except KeyboardInterrupt as pressed:
+                interrupt = pressed
+    if interrupt is not None:
+        raise interrupt
 
 
 @cache
-def _workers(number: int) -> SimpleQueue[Any]:
+def _workers(number: int) -> SimpleQueue[_Job]:
     """Where threads wait for work; made at the first large model, kept for the next.
 
     A pool of `concurrent.futures` takes 60 microseconds to begin and to end, as long as some sweeps.
     """
-    work: SimpleQueue[Any] = SimpleQueue()
+    work: SimpleQueue[_Job] = SimpleQueue()
     for _ in range(number):
-        Thread(target=_wait, args=(work,), name="tightrope", daemon=True).start()
+        Thread(target=_serve, args=(work,), name="tightrope", daemon=True).start()
     return work
 
 
-def _wait(work: SimpleQueue[Any]) -> None:
+def _serve(work: SimpleQueue[_Job]) -> None:
     while True:
-        _do(*work.get())  # a call of its own: nothing is kept alive until there is more to do
-
-
-def _do(number: int, run: Callable[[Any], list[Any]], group: Any, done: SimpleQueue[Any]) -> None:
-    try:
-        done.put((number, run(group), None))
-    except BaseException as error:  # noqa: BLE001  (whoever waits is told)
-        done.put((number, [], error))
+        work.get().do()  # without a name: nothing is kept alive until there is more to do
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has the queue but not its threads, and would wait for them for ever
