@@ -75,6 +75,7 @@ def measure(*, quick=False):
         f"slippery grid {side}x{side}": problems.gridworld(side, side, slip=0.1, gamma=0.999),
         f"queue {size:.0e}": problems.queue(size - 1, gamma=0.999),
         f"garnet {size:.0e}": problems.garnet(size, 4, 5, gamma=0.99),
+        f"garnet {2 * size:.0e}, one successor": problems.garnet(2 * size, 3, 1, gamma=0.99),
         "slippery grid 100x100, in cache": problems.gridworld(100, 100, slip=0.1, gamma=0.999),
         "queue 1e4, in cache": problems.queue(9_999, gamma=0.999),
         "inventory 2e3": problems.inventory(1999, [0.02] * 50, max_order=39, gamma=0.999),
