@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Sweep(NamedTuple):
 
 
 #: States whose values no core's own cache holds.
-WIDE = 500_000
+WIDE = 50_000
 #: Transitions that no core's own cache holds.
 LONG = 500_000
 
@@ -40,16 +40,22 @@ def reach(mdp: MDP) -> int:
 
 def scattered(mdp: MDP) -> bool | None:
     """Whether values come from all over a vector too long for a cache; None where the whole model is small."""
-    if mdp.n_transitions < LONG:
-        return None
-    return mdp.n_states >= WIDE and reach(mdp) >= WIDE
+    if mdp.n_states >= WIDE and reach(mdp) >= WIDE:
+        return True
+    return None if mdp.n_transitions < LONG else False
+
+
+def rows_of(mdp: MDP) -> tuple[Any, ...]:
+    """The model's arrays as backups take them: no indptr where every pair leads to one state alone."""
+    indptr, *others = mdp.arrays
+    return None if mdp.n_transitions == mdp.n_pairs else indptr, *others
 
 
 class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        self.first, self.model = mdp.first, mdp.arrays
+        self.first, self.model = mdp.first, rows_of(mdp)
         self._scattered = scattered(mdp)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]

@@ -15,7 +15,7 @@ from tightrope.engine.direct import eliminate, factor_cost
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import components, cuts, outline
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, extremes, reach, scattered
+from tightrope.engine.sweep import Sweeper, extremes, reach, rows_of, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Workspace:
             self.low, self.high = extremes([part[:2] for part in found])
             self.backups += sum(part[2] for part in found) - self.pairs
         elif self.chaining:
-            arguments = (*self._model, self.v, self.u, self.rows, scattered(self._mdp))
+            arguments = (*rows_of(self._mdp), self.v, self.u, self.rows, scattered(self._mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)

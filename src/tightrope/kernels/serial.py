@@ -3,9 +3,8 @@
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
 so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
-summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep. Backups whose values
-lie all over memory sum every row plainly. This is written out in every kernel: as a function of its own it would count references
-to three arrays on every row, which made a sweep ten times slower.
+summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep. This is written out in
+every kernel: as a function of its own it would count references to three arrays on every row, which made a sweep ten times slower.
 """
 
 from __future__ import annotations
@@ -20,39 +19,57 @@ THREE = uint64(3)
 FOUR = uint64(4)
 #: How many transitions, and pairs, ahead of time the model itself is asked for where it is larger than a cache; a line's numbers.
 FAR, FAR_PAIRS, LINE = uint64(192), uint64(64), uint64(8)
+#: How many transitions ahead of time values are asked for that lie all over memory: about as many as are under way at once.
+AHEAD = uint64(32)
 
 
 @loop
 def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    Unless `scattered` is None, the model is larger than a cache. If it is false, the model is asked for early; if it is true,
-    values come from all over memory, and rows are summed in the simplest way, which has most of them under way at once. Unless
+    `indptr` is None if every pair leads to one state alone. Unless `scattered` is None, the model is larger than a cache: what is
+    asked for early is the model if that is false, and values, which then come from all over memory, if it is true. Unless
     `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
+    n = uint64(len(indices))
+    askable = n - AHEAD if n > AHEAD else uint64(0)
     l = uint64(first[lo])
-    k = uint64(indptr[l])
+    k = l if indptr is None else uint64(indptr[l])
     for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
-        simple = False
+        far = False
         if scattered is not None:
-            simple = scattered
+            far = scattered
             if not scattered:
                 prefetch(data, k + FAR)
                 prefetch(data, k + FAR + LINE)
                 prefetch(indices, k + FAR)
                 prefetch(r, l + FAR_PAIRS)
         while l < stop:
-            end = uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
-            if simple:
-                while k < end:
+            end = l + ONE if indptr is None else uint64(indptr[l + ONE])
+            if indptr is None:
+                if far and l < askable:
+                    prefetch(v, uint64(indices[l + AHEAD]))
+                even = data[l] * v[indices[l]]
+                k = end
+            elif far:
+                while k + ONE < end:
+                    if k < askable:
+                        prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                        prefetch(v, uint64(indices[k + AHEAD]))
+                    even += data[k] * v[indices[k]]
+                    odd += data[k + ONE] * v[indices[k + ONE]]
+                    k += TWO
+                if k < end:
+                    if k < askable:
+                        prefetch(v, uint64(indices[k + AHEAD - ONE]))
                     even += data[k] * v[indices[k]]
                     k += ONE
             elif end == k + THREE:
@@ -82,10 +99,13 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
         out[s] = best
         rows[s] = chosen
         if to_indptr is not None:
-            for i in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
+            i = chosen if indptr is None else uint64(indptr[chosen])
+            end = chosen + ONE if indptr is None else uint64(indptr[chosen + ONE])
+            while i < end:
                 to_indices[at] = indices[i]
                 to_data[at] = data[i]
                 at += ONE
+                i += ONE
             to_r[s - begin] = r[chosen]
             to_indptr[s - begin + ONE] = at
     return low, high
@@ -145,18 +165,29 @@ def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
     """
     low, high = np.inf, -np.inf
     begin = uint64(lo)
+    n = uint64(len(indices))
+    askable = n - AHEAD if n > AHEAD else uint64(0)
     k = uint64(0)
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
-        simple = False
+        far = False
         if scattered is not None:
-            simple = scattered
+            far = scattered
             if not scattered:
                 prefetch(data, k + FAR)
                 prefetch(indices, k + FAR)
-        if simple:
-            while k < end:
+        if far:
+            while k + ONE < end:
+                if k < askable:
+                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                    prefetch(v, uint64(indices[k + AHEAD]))
+                even += data[k] * v[indices[k]]
+                odd += data[k + ONE] * v[indices[k + ONE]]
+                k += TWO
+            if k < end:
+                if k < askable:
+                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
                 even += data[k] * v[indices[k]]
                 k += ONE
         elif end == k + THREE:
