@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
     Method: TypeAlias = Callable[[Workspace], Callable[[], Report]]
 
-#: Backups of the whole model that Gauss-Seidel takes where it is the right method.
-HOPE = 30.0
+#: Backups of the whole model that other methods may take before Gauss-Seidel is tried.
+HOPE = 60.0
 #: Backups of the whole model that sweeps take where they are the right method.
 QUICK = 20.0
-#: Backups of the whole model that BiCGSTAB may take before it is tried.
-DIFFUSE = 25.0
+#: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
+#: where policies of a few far successors mix well.
+DIFFUSE = 50.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: A method that gains nothing is taken to need this many times what was spent on it.
 DOUBT = 8.0
-#: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises.
+#: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises,
+#: unless it comes to less at the pace of the last round.
 TRUST = 3
 #: How fast a disappointing method is given another chance.
 FORGIVENESS = 0.8
@@ -105,6 +107,6 @@ class Choice:
         elif method in (krylov, factorise) and now.rounds < 2 * IMPROVEMENTS:
             now.remaining = report.remaining
         else:
-            now.remaining = max(DOUBT * now.spent, 2.0 * HOPE * nnz)
+            now.remaining = max(DOUBT * now.spent, HOPE * nnz)
         if method in (sweep, gauss_seidel) and now.rounds >= TRUST:
-            now.remaining = max(now.remaining, now.spent)
+            now.remaining = max(now.remaining, min(now.spent, by_gap))
