@@ -33,8 +33,8 @@ def gym(name, gamma, **options):
     return tr.MDP.from_gymnasium(gymnasium.make(name, **options), gamma)
 
 
-def garnet(size, actions, gamma, seed=0):
-    return partial(problems.garnet, size, actions, 5, gamma=gamma, seed=seed)
+def garnet(size, actions, gamma, seed=0, successors=5):
+    return partial(problems.garnet, size, actions, successors, gamma=gamma, seed=seed)
 
 
 def grid(side, slip, gamma):
@@ -60,6 +60,20 @@ def stages(count, size, gamma, seed=0):
     return tr.MDP.from_function(dynamics, S, 3, gamma)
 
 
+def ring(size, actions, successors, width, gamma, far=0.0, seed=0):
+    """States in a ring, from which moves lead at most `width` on or back, a share `far` of them anywhere; random rewards."""
+    rng = np.random.default_rng(seed)
+    shape = (actions, size, successors)
+    near, anywhere = (np.arange(size)[:, None] + rng.integers(-width, width + 1, shape)) % size, rng.integers(0, size, shape)
+    to = np.where(rng.random(shape) < far, anywhere, near)
+    chances, rewards = rng.dirichlet(np.ones(successors), (actions, size)), rng.normal(size=(actions, size))
+
+    def dynamics(states, action):
+        return to[action, states], chances[action, states], rewards[action, states]
+
+    return tr.MDP.from_function(dynamics, size, actions, gamma)
+
+
 CASES = (
     Case("Taxi .99", "gymnasium", partial(gym, "Taxi", 0.99), quick=True),
     Case("FrozenLake 8x8 .99", "gymnasium", partial(gym, "FrozenLake", 0.99, map_name="8x8"), quick=True),
@@ -73,6 +87,10 @@ CASES = (
     Case("garnet 1e4 .9999", "garnet", garnet(10_000, 5, 0.9999), quick=True),
     Case("garnet 1e5 .99", "garnet", garnet(100_000, 4, 0.99)),
     Case("garnet 1e6 .99", "garnet", garnet(1_000_000, 4, 0.99)),
+    Case("garnet 1e4, 1 successor .99", "garnet", garnet(10_000, 3, 0.99, successors=1)),
+    Case("garnet 1e4, 2 successors .99", "garnet", garnet(10_000, 4, 0.99, successors=2), quick=True),
+    Case("garnet 1e4, 2 successors .9999", "garnet", garnet(10_000, 4, 0.9999, successors=2)),
+    Case("garnet 1e5, 2 successors .99", "garnet", garnet(100_000, 4, 0.99, successors=2)),
     Case("slippery grid 100 .99", "slippery grid", grid(10, 0.1, 0.99), quick=True),
     Case("slippery grid 1e3 .999", "slippery grid", grid(32, 0.1, 0.999)),
     Case("slippery grid 1e4 .9", "slippery grid", grid(100, 0.1, 0.9)),
@@ -97,5 +115,8 @@ CASES = (
     Case("sysadmin 1024 .99", "sysadmin", partial(problems.sysadmin, 10, gamma=0.99)),
     Case("tandem 1e4 .999", "tandem", partial(problems.tandem, 99, gamma=0.999), quick=True),
     Case("tandem 3 x 30 .9999", "tandem", partial(problems.tandem, 29, 3, gamma=0.9999)),
+    Case("ring 1e4 .99", "ring", partial(ring, 10_000, 4, 3, 20, 0.99), quick=True),
+    Case("ring 1e4, far moves .999", "ring", partial(ring, 10_000, 4, 3, 20, 0.999, 0.02)),
+    Case("ring 5e4 .999", "ring", partial(ring, 50_000, 3, 2, 200, 0.999)),
     Case("stages 1e4 .999", "stages", partial(stages, 100, 100, 0.999), quick=True),
 )

@@ -27,6 +27,7 @@ GROUPS = (
     "sysadmin",
     "tandem",
     "stages",
+    "ring",
 )
 
 

@@ -59,30 +59,42 @@ def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
     np.testing.assert_array_equal(held_chain(work, mdp)[0], mdp.P[work.rows.astype(int)].toarray())
 
 
+@pytest.mark.parametrize("size", [4, 200])
 @pytest.mark.parametrize("width", range(1, 8))
-def test_rows_of_any_width_are_summed_in_two_halves_but_from_the_left_where_values_are_scattered(width):
-    """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits."""
-    mdp = problems.garnet(200, 3, width, gamma=0.95, seed=width)
-    v = np.random.default_rng(width).normal(size=200)
-    S, P = 200, mdp.P.data.reshape(-1, width)
-    products = P * v[mdp.P.indices.reshape(-1, width)]
+def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(width, size):
+    """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits.
+
+    The small ones end before the first value that would be asked for ahead of time.
+    """
+    mdp = problems.garnet(size, 3, min(width, size), gamma=0.95, seed=width)
+    v = np.random.default_rng(width).normal(size=size)
+    S, P = size, mdp.P.data.reshape(3 * size, -1)
+    products = P * v[mdp.P.indices.reshape(P.shape)]
     even, odd = (np.array([sum(row) for row in products[:, half::2].tolist()]) for half in (0, 1))
     q = (mdp.r + mdp.gamma * (even + odd)).reshape(S, 3)
     from_the_left = (mdp.r + mdp.gamma * np.array([sum(row) for row in products.tolist()])).reshape(S, 3)
-    assert (from_the_left == q).all() == (width <= 2)
+    assert (from_the_left == q).all() == (width <= 2) or size < width
+    rows = 3 * np.arange(S) + q.argmax(axis=1)
     chain = Workspace(mdp, v, Aim(1e-6, -1.0))._room.chain(mdp)
+    models = [mdp.arrays] if width > 1 else [mdp.arrays, (None, *mdp.arrays[1:])]
+    assert (sweep.rows_of(mdp)[0] is None) == (width == 1)
     for compiled in (False, True):
         if compiled:
             kernels.tiers.compile_loops()
-        for scattered, expected in ((None, q), (False, q), (True, from_the_left)):
-            rows = 3 * np.arange(S) + expected.argmax(axis=1)
-            kernels.extract(*mdp.arrays[:4], rows, *chain, 0, S)
+        for scattered, model in [(scattered, model) for scattered in (None, False, True) for model in models]:
             u, found = np.empty(S), np.empty(S, mdp.first.dtype)
-            kernels.backup(*mdp.arrays, v, u, found, scattered, None, None, None, None, 0, S)
-            np.testing.assert_array_equal(u, expected.max(axis=1))
+            kernels.backup(*model, v, u, found, scattered, None, None, None, None, 0, S)
+            np.testing.assert_array_equal(u, q.max(axis=1))
             np.testing.assert_array_equal(found, rows)
+            for part in chain:
+                part[:] = 0
+            kernels.backup(*model, v, u, found, scattered, *chain, 0, S)
+            np.testing.assert_array_equal(chain[0][: S + 1], np.arange(S + 1) * P.shape[1])
+            np.testing.assert_array_equal(chain[1].reshape(S, -1), mdp.P.indices.reshape(P.shape)[rows])
+            np.testing.assert_array_equal(chain[2].reshape(S, -1), P[rows])
+            np.testing.assert_array_equal(chain[3], mdp.r[rows])
             kernels.policy_backup(mdp.gamma, v, u, scattered, *chain, 0, S)
-            np.testing.assert_array_equal(u, expected.max(axis=1))
+            np.testing.assert_array_equal(u, q.max(axis=1))
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -368,6 +380,7 @@ def test_values_are_scattered_only_where_they_lie_far_apart(monkeypatch):
     monkeypatch.setattr(sweep, "WIDE", 200)
     monkeypatch.setattr(sweep, "LONG", 1000)
     assert sweep.scattered(problems.garnet(300, 3, 5)) is True
+    assert sweep.scattered(problems.garnet(300, 3, 1)) is True
     assert sweep.scattered(problems.garnet(100, 3, 5)) is False
     assert sweep.scattered(problems.garnet(20, 3, 5)) is None
     assert sweep.scattered(problems.queue(500)) is False

@@ -3,8 +3,9 @@
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
 so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
-summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep. This is written out in
-every kernel: as a function of its own it would count references to three arrays on every row, which made a sweep ten times slower.
+summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep. This is written out
+in every kernel: as a function of its own it would count references to three arrays on every row, which made a sweep ten times
+slower.
 """
 
 from __future__ import annotations
