@@ -265,3 +265,10 @@ def blend(r, first, v, kappa, out):
         here = rest * v[s]
         for l in range(uint64(first[s]), uint64(first[s + ONE])):
             out[l] = kappa * r[l] + here
+
+
+@loop
+def towards(v, x, share, out):
+    """out = v + share (x - v), which may take the place of x."""
+    for s in range(uint64(len(v))):
+        out[s] = v[s] + share * (x[s] - v[s])

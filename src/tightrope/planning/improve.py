@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tightrope import kernels
 from tightrope.engine import Status, Sweep, machine
 from tightrope.model import validate
 from tightrope.model.policy import Policy
@@ -126,7 +127,8 @@ class Kappa:
             status = machine(monitor).optimise(inner, watch, None)
         else:
             low, high = now.change
-            ahead = _towards(v, now.Tv, kappa, np.empty_like(v))
+            ahead = np.empty_like(v)
+            kernels.towards(v, now.Tv, kappa, ahead)
             look = Sweep(ahead, np.asarray(now.greedy.rows), kappa * low, kappa * high)
             status = machine(monitor).optimise(inner, watch, v, look)
         monitor.backups += watch.backups
@@ -135,12 +137,5 @@ class Kappa:
         # What the engine ends with, unshifted: a constant would have to leave through the sinks again, sweep by sweep.
         rows, certificate = watch.best
         x = certificate.base
-        return Improvement(Policy.of_rows(mdp.pairs, rows), v, _towards(v, x, 1.0 / kappa, x), backed_up=False, gap=rate * gap)
-
-
-def _towards(v: FloatArray, x: FloatArray, share: float, out: FloatArray) -> FloatArray:
-    """v + share (x - v), which may take the place of x."""
-    np.subtract(x, v, out)
-    out *= share
-    out += v
-    return out
+        kernels.towards(v, x, 1.0 / kappa, x)
+        return Improvement(Policy.of_rows(mdp.pairs, rows), v, x, backed_up=False, gap=rate * gap)
