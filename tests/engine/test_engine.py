@@ -9,7 +9,7 @@ from reference import optimum
 from tightrope import kernels
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
 from tightrope.engine.choice import Choice
-from tightrope.engine.methods import factorise, gauss_seidel, krylov, sweep
+from tightrope.engine.methods import Report, factorise, gauss_seidel, krylov, sweep
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
 from tightrope.model import problems
@@ -236,3 +236,38 @@ def test_sweeps_finish_what_they_promise_to_where_two_far_successors_mix(size, g
 def test_sweeps_do_not_keep_a_model_whose_values_diffuse():
     """The twin: here they promise to take thousands of backups."""
     assert "BiCGSTAB" in tr.solve(problems.tandem(29, gamma=0.999)).explain()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: problems.forest(10, gamma=0.9),
+        lambda: problems.forest(50, gamma=0.95),
+        lambda: problems.queue(19, gamma=0.99),
+        lambda: problems.replacement(20, gamma=0.99),
+        lambda: problems.tandem(5, gamma=0.99),
+    ],
+)
+def test_small_bands_are_eliminated(make):
+    """A state far away in a small model is a hub, though it would be near in a large one."""
+    mdp = make()
+    solution = tr.solve(mdp, tol=1e-9)
+    assert "factorisation" in solution.explain()
+    assert np.abs(solution.value - optimum(mdp)).max() <= solution.gap + 1e-9 * np.abs(solution.value).max()
+
+
+@pytest.mark.parametrize("size", [10, 20, 30, 40, 60])
+def test_a_small_model_that_leads_anywhere_is_no_band_of_hubs(size):
+    assert direct.model_band(problems.garnet(size, 4, 5, seed=size)) is None
+
+
+@pytest.mark.parametrize(("backups", "asks"), [(30.0, False), (40.0, True)])
+def test_nobody_asks_what_a_factorisation_costs_where_asking_costs_more_than_sweeping(monkeypatch, backups, asks):
+    """Rows are wide: twelve backups and more go into asking, on top of twelve improvements."""
+    asked = []
+    monkeypatch.setattr(Workspace, "factor_cost", lambda _self: asked.append(1) or np.inf)
+    mdp = problems.garnet(300, 3, 100, gamma=0.999)
+    choice = Choice(Workspace(mdp, None, Aim(1e-6, -1.0)))
+    choice.learn(sweep, lambda: Report(1.0, backups * mdp.n_transitions), 0.5)
+    assert choice.next() is sweep
+    assert bool(asked) is asks

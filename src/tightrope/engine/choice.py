@@ -31,6 +31,8 @@ QUICK = 20.0
 DIFFUSE = 50.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
+#: What it takes to find out what a factorisation costs, in multiplications for each transition of the chain.
+SURVEY = 50.0
 #: A method that gains nothing is taken to need this many times what was spent on it.
 DOUBT = 8.0
 #: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises,
@@ -82,7 +84,8 @@ class Choice:
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items()}
-        if factorise not in options and IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) < min(options.values()):
+        least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
+        if factorise not in options and least < min(options.values()):
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 

@@ -30,8 +30,8 @@ HUBS = 40
 ROOM, SMALL = 4, 1_000_000
 #: What eliminating the band of a model may cost, in sweeps of the model, to be the first method that is tried.
 LITTLE = 25.0
-#: Sweeps that a value must take to get from one end of a band to the other for that.
-CROSSING = 8
+#: Sweeps that a value must take to get from one end of a band to the other for that; at most one state in as many is a hub.
+CROSSING = 3
 #: A chain with so few transitions a state is little more than paths into cycles, which hardly fill in: the cost of each.
 LONE, SPARSE = 1.2, 300.0
 #: Largest model whose ordering is computed only to learn what a factorisation would cost.
@@ -92,17 +92,17 @@ def eliminate(mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArra
         team.each(kernels.band.combine, (columns, at_hubs, v), [part[:2] for part in parts], team_size)
 
 
-def narrow_band(P: sp.csr_array, first: IntArray | None = None) -> Band | None:
+def narrow_band(P: sp.csr_array, first: IntArray | None = None, near: int = NEAR) -> Band | None:
     """The band around the diagonal that all but a few columns stay in; None when they are too many to be hubs.
 
-    State s owns the rows first[s]:first[s+1], or row s alone.
+    State s owns the rows first[s]:first[s+1], or row s alone. Columns within `near` of it need not be hubs.
     """
     L, S = P.shape
     number = np.empty(S, dtype=np.int32)
     if P.nnz == L and (np.diff(P.indptr) == 1).all():  # a transposed chain has as many entries, but not one a row
         return Band(number, -1, 0, 0)
     owns = np.arange(S + 1, dtype=np.int32) if first is None else first
-    hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), NEAR, HUBS, number)
+    hubs, below, above = kernels.band.far_columns(unsigned(P.indptr), unsigned(P.indices), unsigned(owns), near, HUBS, number)
     narrow = hubs <= HUBS and S * (below + 1 + above + hubs) <= max(ROOM * P.nnz, SMALL)
     return Band(number, hubs, below, above) if narrow else None
 
@@ -112,8 +112,9 @@ def model_band(mdp: MDP) -> Band | None:
 
     It depends on P alone.
     """
-    S, band = mdp.n_states, narrow_band(mdp.P, mdp.first)
-    if band is None or S * band.cost > LITTLE * mdp.P.nnz or CROSSING * (band.below + 1 + band.above) > S:
+    S = mdp.n_states
+    band = narrow_band(mdp.P, mdp.first, min(NEAR, S // CROSSING))
+    if band is None or S * band.cost > LITTLE * mdp.P.nnz or CROSSING * max(band.below + 1 + band.above, band.hubs) > S:
         return None
     return band
 
