@@ -1,4 +1,4 @@
-"""The models everybody solves: each class of the issue, 100 to a million states, discounts .9 to .9999, several seeds."""
+"""The models everybody solves: every class we know of, ten to a million states, discounts .9 to .9999, several seeds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 import tightrope as tr
 from tightrope import problems
+from tightrope.experiments.tour import rooms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,9 +76,10 @@ def ring(size, actions, successors, width, gamma, far=0.0, seed=0):
 
 
 CASES = (
-    Case("Taxi .99", "gymnasium", partial(gym, "Taxi", 0.99), quick=True),
-    Case("FrozenLake 8x8 .99", "gymnasium", partial(gym, "FrozenLake", 0.99, map_name="8x8"), quick=True),
-    Case("CliffWalking .99", "gymnasium", partial(gym, "CliffWalking", 0.99), quick=True),
+    Case("Taxi .99", "textbook", partial(gym, "Taxi", 0.99), quick=True),
+    Case("FrozenLake 8x8 .99", "textbook", partial(gym, "FrozenLake", 0.99, map_name="8x8"), quick=True),
+    Case("CliffWalking .99", "textbook", partial(gym, "CliffWalking", 0.99), quick=True),
+    Case("tightrope .9", "textbook", problems.tightrope, quick=True),
     Case("garnet 100 .9", "garnet", garnet(100, 4, 0.9), quick=True),
     Case("garnet 1e3 .99", "garnet", garnet(1_000, 4, 0.99, 1), quick=True),
     Case("garnet 1e4 .9", "garnet", garnet(10_000, 4, 0.9)),
@@ -99,6 +101,7 @@ CASES = (
     Case("slippery grid 1e4 .9999", "slippery grid", grid(100, 0.2, 0.9999)),
     Case("slippery grid 1e5 .999", "slippery grid", grid(316, 0.1, 0.999)),
     Case("slippery grid 1e6 .999", "slippery grid", grid(1000, 0.1, 0.999)),
+    Case("rooms 1e4 .99", "slippery grid", lambda: rooms().mdp(slip=0.2, gamma=0.99)),
     Case("deterministic grid 1e4 .9999", "deterministic grid", grid(100, 0.0, 0.9999), quick=True),
     Case("deterministic grid 1e5 .9999", "deterministic grid", grid(316, 0.0, 0.9999)),
     Case("queue 100 .99", "queue", partial(problems.queue, 99, gamma=0.99), quick=True),
@@ -108,6 +111,7 @@ CASES = (
     Case("queue 1e5 .999", "queue", partial(problems.queue, 99_999, gamma=0.999)),
     Case("inventory 200 .99", "inventory", inventory(199, 0.99), quick=True),
     Case("inventory 2e3 .999", "inventory", inventory(1_999, 0.999), quick=True),
+    Case("forest 10 .9", "forest", partial(problems.forest, 10, gamma=0.9), quick=True),
     Case("forest 50 .95", "forest", partial(problems.forest, 50, gamma=0.95), quick=True),
     Case("forest 1e3 .99", "forest", partial(problems.forest, 1_000, gamma=0.99), quick=True),
     Case("forest 1e4 .999", "forest", partial(problems.forest, 10_000, gamma=0.999)),

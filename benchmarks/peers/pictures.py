@@ -21,7 +21,7 @@ GROUPS = (
     "deterministic grid",
     "queue",
     "inventory",
-    "gymnasium",
+    "textbook",
     "forest",
     "replacement",
     "sysadmin",

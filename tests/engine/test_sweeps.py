@@ -59,21 +59,20 @@ def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
     np.testing.assert_array_equal(held_chain(work, mdp)[0], mdp.P[work.rows.astype(int)].toarray())
 
 
-@pytest.mark.parametrize("size", [4, 200])
-@pytest.mark.parametrize("width", range(1, 8))
-def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(width, size):
+@pytest.mark.parametrize(("size", "width"), [*((3, width) for width in range(1, 4)), *((200, width) for width in range(1, 8))])
+def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, width):
     """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits.
 
     The small ones end before the first value that would be asked for ahead of time.
     """
-    mdp = problems.garnet(size, 3, min(width, size), gamma=0.95, seed=width)
+    mdp = problems.garnet(size, 3, width, gamma=0.95, seed=width)
     v = np.random.default_rng(width).normal(size=size)
     S, P = size, mdp.P.data.reshape(3 * size, -1)
     products = P * v[mdp.P.indices.reshape(P.shape)]
     even, odd = (np.array([sum(row) for row in products[:, half::2].tolist()]) for half in (0, 1))
     q = (mdp.r + mdp.gamma * (even + odd)).reshape(S, 3)
     from_the_left = (mdp.r + mdp.gamma * np.array([sum(row) for row in products.tolist()])).reshape(S, 3)
-    assert (from_the_left == q).all() == (width <= 2) or size < width
+    assert (from_the_left == q).all() == (width <= 2)
     rows = 3 * np.arange(S) + q.argmax(axis=1)
     chain = Workspace(mdp, v, Aim(1e-6, -1.0))._room.chain(mdp)
     models = [mdp.arrays] if width > 1 else [mdp.arrays, (None, *mdp.arrays[1:])]

@@ -108,7 +108,7 @@ def narrow_band(P: sp.csr_array, first: IntArray | None = None, near: int = NEAR
 
 
 def model_band(mdp: MDP) -> Band | None:
-    """The band of a whole model, if values take many sweeps to cross it and eliminating it costs little more than one.
+    """The band of a whole model, if values take several sweeps to cross it and eliminating it costs little more than one.
 
     It depends on P alone.
     """
