@@ -13,8 +13,8 @@ from tightrope import kernels, problems
 from tightrope.engine import methods, workspace
 from tightrope.engine.choice import IN_PARTS, Choice
 from tightrope.engine.monitor import Aim
-from tightrope.engine.outline import components, strong_components
-from tightrope.engine.workspace import AS_NUMBERED, Workspace
+from tightrope.engine.outline import AS_NUMBERED, components, strong_components
+from tightrope.engine.workspace import Workspace
 from tightrope.kernels import team
 
 

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import workspace
+from tightrope.engine import outline
+from tightrope.engine.outline import AS_NUMBERED
 from tightrope.engine.room import Room
-from tightrope.engine.workspace import AS_NUMBERED, Workspace
+from tightrope.experiments.tour import rooms
 from tightrope.kernels import team
 
 
@@ -76,11 +77,11 @@ def test_states_are_ordered_by_their_distance_from_the_sinks(seed):
 def test_values_spread_in_one_sweep_once_states_are_in_order():
     mdp, _ = renumbered(grid(slip=0.0))
     v, rows, (order, _) = np.empty(mdp.n_states), np.empty(mdp.n_states, np.uint32), outward(mdp)
-    n, _, guessed, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, False, order)
+    n, _, guessed, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, False, order, True)
     assert (n, guessed, lost) == (1, False, False)
     np.testing.assert_allclose(v, tr.solve(mdp, tr.policy_iteration(), tol=1e-12).value, atol=1e-9)
     # In the order they came in, most have no value after a sweep either way.
-    n, _, _, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, True, None)
+    n, _, _, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, True, None, False)
     assert (n, lost) == (2, True)
     assert np.mean(v == -1.0) > 0.5
 
@@ -144,11 +145,6 @@ def test_numbers_of_states_make_little_difference(monkeypatch, slip, most, large
     assert mdp.facts["order"] is AS_NUMBERED
     # In the order they came in, the same takes several times as much.
     shuffled.facts["order"] = AS_NUMBERED
-    monkeypatch.setattr(
-        Workspace,
-        "_put_in_order",
-        lambda work: setattr(work, "order", tuple(np.tile(np.arange(work.S, dtype=np.uint32), (2, 1)))),
-    )
     assert tr.solve(shuffled, tol=1e-9).backups > 2 * found.backups
 
 
@@ -187,10 +183,28 @@ def test_an_order_that_brings_nobody_nearer_is_not_kept(monkeypatch, large):
     again = tr.solve(mdp, tol=1e-9)  # the order is known by now
     assert again.backups == found.backups - 2 * mdp.n_pairs  # two sweeps that were lost
     # With an order and time for it, it takes longer.
-    monkeypatch.setattr(workspace, "NEARER", np.inf)
+    monkeypatch.setattr(outline, "NEARER", np.inf)
     patient = tr.solve(scattered(), tol=1e-9)
     assert "distance from the sinks:" in patient.explain()
     assert patient.backups > 1.5 * found.backups
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("slip", [0.0, 0.2])
+def test_numbers_that_are_near_are_kept_though_values_have_to_turn_corners(monkeypatch, slip, large):
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp, again = (rooms().mdp(slip=slip, gamma=0.99) for _ in range(2))
+    found = tr.solve(mdp)
+    assert mdp.facts["order"] is AS_NUMBERED
+    assert "in the order" not in found.explain()
+    assert "as they are numbered" not in found.explain()
+    assert found.backups < 120 * mdp.n_pairs
+    monkeypatch.setattr(outline, "NEARBY", 0.0)
+    hasty = tr.solve(again)  # taken for scattered, and so left to other methods too soon
+    assert "as they are numbered" in hasty.explain()
+    assert hasty.backups > 1.5 * found.backups
+    np.testing.assert_allclose(found.value, hasty.value, atol=2e-6)
 
 
 @pytest.mark.parametrize("make", [lambda: renumbered(grid(side=12))[0], scattered])

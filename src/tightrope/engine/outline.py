@@ -24,6 +24,12 @@ PLENTY = 2.0
 WIDE = 16
 #: Share of the states in one component beyond which it is solved with the rest.
 MOST = 0.5
+#: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
+NEARER = 0.5
+#: Share of the states that lie between a state and its successors, on average, where their numbers will do.
+NEARBY = 0.05
+#: The order of states whose numbers will do.
+AS_NUMBERED = (None, None)
 
 
 class Outline(NamedTuple):
@@ -111,6 +117,21 @@ def components(mdp: MDP, order: Any, place: Any) -> Parts:
             mdp.facts["components"] = Parts(states, places, begin)
     found: Parts = mdp.facts["components"]
     return found
+
+
+def outward(mdp: MDP) -> tuple[Any, Any]:
+    """The states in the order of their distance from the sinks, and the place of each in that.
+
+    Where that brings them no nearer to their successors, it is as they are numbered: `AS_NUMBERED` if that is near, or else
+    the same array twice, since no order would help.
+    """
+    S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    order, place = np.empty((2, S), indices.dtype)
+    kernels.graph.outward(indptr, indices, first, np.empty(S + 1, indptr.dtype), np.empty_like(indices), order, place)
+    now = kernels.graph.distance(indptr, indices, first, None)
+    if kernels.graph.distance(indptr, indices, first, place) <= NEARER * now:
+        return order, place
+    return AS_NUMBERED if now <= NEARBY * S * mdp.n_transitions else (np.arange(S, dtype=indices.dtype),) * 2
 
 
 def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:

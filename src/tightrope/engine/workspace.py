@@ -13,7 +13,7 @@ from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
 from tightrope.engine.monitor import new
-from tightrope.engine.outline import components, cuts, outline
+from tightrope.engine.outline import AS_NUMBERED, components, cuts, outline, outward
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweeper, extremes, reach, rows_of, scattered
 from tightrope.kernels import team
@@ -27,14 +27,10 @@ if TYPE_CHECKING:
 
 #: Pairs of sweeps of a chain between two looks at how far it has come.
 PAIRS = 2
-#: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
-NEARER = 0.5
-#: Share of its budget that Gauss-Seidel has where no order is better than their numbers.
+#: Share of its budget that Gauss-Seidel has where no order brings states near to their successors.
 SCATTERED = 0.25
 #: Span of the change, as a share of twice its middle, below which an error is taken for a constant.
 CONSTANT = 0.05
-#: The order of states that nobody has thought about.
-AS_NUMBERED = (None, None)
 
 
 class Workspace:
@@ -111,6 +107,11 @@ class Workspace:
     def scattered(self) -> bool:
         """Whether values spread slowly in every order that was thought of."""
         return self.order[0] is not None and self.order[0] is self.order[1]
+
+    @property
+    def _settled(self) -> bool:
+        """Whether it is known which order is best; P alone decides, so that a twin with other rewards finds the same."""
+        return "order" in self._mdp.facts
 
     @property
     def chain_nnz(self) -> float:
@@ -206,7 +207,7 @@ class Workspace:
         enough = SCATTERED * budget if self.scattered else budget
         bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
             *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
-            *self.aim, base, self.backwards, enough, most, *self.order, *self._mdp.rounding,
+            *self.aim, base, self.backwards, enough, most, *self.order, self._settled, *self._mdp.rounding,
         )  # fmt: skip
         self._seen, self.low, self.high = seen, seen[0], seen[1]
         if self.chained:  # Python makes an object slower with its thirtieth attribute
@@ -274,7 +275,7 @@ class Workspace:
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0])
+        arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled)
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self.pairs
         if lost:
@@ -285,22 +286,17 @@ class Workspace:
 
     def arrange(self) -> None:
         """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
-        if self.has_sinks and "order" not in self._mdp.facts:
-            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None)
+        if self.has_sinks and not self._settled:
+            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None, False)
             self.backups += n * self.pairs
             self._mdp.facts["order"] = self.order
             if lost:
                 self._put_in_order()
 
     def _put_in_order(self) -> None:
-        """Have states follow those that they lead to: the numbers they came with keep values from spreading."""
-        indptr, indices, _, _, first, _ = self._model
-        order, place = np.empty((2, self.S), indices.dtype)
-        kernels.graph.outward(indptr, indices, first, np.empty(self.S + 1, indptr.dtype), np.empty_like(indices), order, place)
-        if kernels.graph.distance(indptr, indices, first, place) > NEARER * kernels.graph.distance(indptr, indices, first, None):
-            order = place = np.arange(self.S, dtype=indices.dtype)
-        self._mdp.facts["order"] = self.order = order, place
-        self.backwards = False
+        """Have states follow those that they lead to, if that helps: values did not spread as they are numbered."""
+        self._mdp.facts["order"] = self.order = outward(self._mdp)
+        self.backwards = self.order[0] is None
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""

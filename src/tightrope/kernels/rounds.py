@@ -80,7 +80,7 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 @loop
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, held, begin, to_indices, to_data, to_r,
-    tol, atol, floor, base, backwards, budget, most, order, place,
+    tol, atol, floor, base, backwards, budget, most, order, place, settled,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
@@ -97,7 +97,7 @@ def gauss_seidel_round(
     fill(held, len(r), 0, len(v))
     if base > -np.inf:
         cycles, backwards, guessed, lost = spread_values(
-            indptr, indices, data, r, first, gamma, v, rows, base, backwards, order
+            indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled
         )  # fmt: skip
         if lost:
             return cycles, 0, change, 0.0, rate, True, backwards, False, NOTHING

@@ -8,7 +8,7 @@ from tightrope.kernels.serial import ONE
 from tightrope.kernels.tiers import loop, uint64
 
 #: Share of the states that a sweep must give a value to be worth another.
-WORTHWHILE = 1 / 32
+WORTHWHILE = 1 / 256
 
 
 @loop
@@ -79,11 +79,11 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
 
 
 @loop
-def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order):
+def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
     Returns how many sweeps there were, which way the last one went, whether any value is a guess, and whether values are lost:
-    some states had none after a sweep either way, and nobody has put them in `order` yet.
+    some states had none after a sweep either way, and it is not `settled` yet what order to take them in.
     """
     for s in range(uint64(len(v))):
         v[s] = -np.inf
@@ -93,7 +93,7 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
         valued, guessed = spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order)
         guesses += guessed
         sweeps += 1
-        lost = order is None and sweeps == 2 and valued < len(v)
+        lost = not settled and sweeps == 2 and valued < len(v)
         if lost or valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
             break
         backwards = not backwards
