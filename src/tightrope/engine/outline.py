@@ -26,8 +26,10 @@ WIDE = 16
 MOST = 0.5
 #: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
 NEARER = 0.5
-#: Share of the states that lie between a state and its successors, on average, where their numbers will do.
+#: Share of the states that lie between a state and its successors, on average, where these are near.
 NEARBY = 0.05
+#: Share of the states that two sweeps may miss where their numbers will do.
+MISSED = 0.25
 #: The order of states whose numbers will do.
 AS_NUMBERED = (None, None)
 
@@ -119,19 +121,21 @@ def components(mdp: MDP, order: Any, place: Any) -> Parts:
     return found
 
 
-def outward(mdp: MDP) -> tuple[Any, Any]:
+def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     """The states in the order of their distance from the sinks, and the place of each in that.
 
-    Where that brings them no nearer to their successors, it is as they are numbered: `AS_NUMBERED` if that is near, or else
-    the same array twice, since no order would help.
+    They are left `AS_NUMBERED` where that is near and few were `missed`, and where neither is near: then no order would help,
+    which is said by the same array twice.
     """
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    near, now = NEARBY * S * mdp.n_transitions, kernels.graph.distance(indptr, indices, first, None)
+    if now <= near and missed <= MISSED * S:
+        return AS_NUMBERED
     order, place = np.empty((2, S), indices.dtype)
     kernels.graph.outward(indptr, indices, first, np.empty(S + 1, indptr.dtype), np.empty_like(indices), order, place)
-    now = kernels.graph.distance(indptr, indices, first, None)
-    if kernels.graph.distance(indptr, indices, first, place) <= NEARER * now:
-        return order, place
-    return AS_NUMBERED if now <= NEARBY * S * mdp.n_transitions else (np.arange(S, dtype=indices.dtype),) * 2
+    if kernels.graph.distance(indptr, indices, first, place) > max(near, NEARER * now):
+        order = place = np.arange(S, dtype=indices.dtype)
+    return order, place
 
 
 def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:

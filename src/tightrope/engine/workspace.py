@@ -213,8 +213,8 @@ class Workspace:
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
         self.backups += bellman * self.pairs + chain * self.S
-        if lost:
-            self._put_in_order()
+        if lost > 0:
+            self._put_in_order(lost)
             return self.gauss_seidel_round(budget, most)
         if base > -inf:
             self._mdp.facts["order"] = self.order
@@ -278,8 +278,8 @@ class Workspace:
         arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled)
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self.pairs
-        if lost:
-            self._put_in_order()
+        if lost > 0:
+            self._put_in_order(lost)
             return self.spread_values()
         self._mdp.facts["order"] = self.order
         return n, guessed
@@ -290,12 +290,12 @@ class Workspace:
             n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None, False)
             self.backups += n * self.pairs
             self._mdp.facts["order"] = self.order
-            if lost:
-                self._put_in_order()
+            if lost > 0:
+                self._put_in_order(lost)
 
-    def _put_in_order(self) -> None:
-        """Have states follow those that they lead to, if that helps: values did not spread as they are numbered."""
-        self._mdp.facts["order"] = self.order = outward(self._mdp)
+    def _put_in_order(self, lost: int) -> None:
+        """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to these many."""
+        self._mdp.facts["order"] = self.order = outward(self._mdp, lost)
         self.backwards = self.order[0] is None
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:

@@ -86,8 +86,8 @@ def gauss_seidel_round(
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
     A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
-    last change, the one that was aimed at, the factor of the last cycle, whether values were lost on the way, in which case that
-    was all, which way to go next, whether u = T v was looked at in the end, and what was `seen` if so.
+    last change, the one that was aimed at, the factor of the last cycle, how many states were lost on the way, if that was all
+    then, which way to go next, whether u = T v was looked at in the end, and what was `seen` if so.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -99,8 +99,8 @@ def gauss_seidel_round(
         cycles, backwards, guessed, lost = spread_values(
             indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled
         )  # fmt: skip
-        if lost:
-            return cycles, 0, change, 0.0, rate, True, backwards, False, NOTHING
+        if lost > 0:
+            return cycles, 0, change, 0.0, rate, lost, backwards, False, NOTHING
         near = not guessed
     while True:
         before, low, high = change, -np.inf, np.inf
@@ -122,7 +122,7 @@ def gauss_seidel_round(
         done = change <= goal or (near and high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
             found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk) if near else NOTHING
-            return cycles, swept, change, goal, rate, False, backwards, near, found
+            return cycles, swept, change, goal, rate, 0, backwards, near, found
         if near:
             copy(u, v)
             near = False

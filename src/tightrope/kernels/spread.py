@@ -82,19 +82,19 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
 def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
 
-    Returns how many sweeps there were, which way the last one went, whether any value is a guess, and whether values are lost:
-    some states had none after a sweep either way, and it is not `settled` yet what order to take them in.
+    Returns how many sweeps there were, which way the last one went, whether any value is a guess, and how many states are
+    lost: these had none after a sweep either way, and it is not `settled` yet what order to take them in.
     """
     for s in range(uint64(len(v))):
         v[s] = -np.inf
-    sweeps, valued, guesses, lost = 0, 0, 0, False
+    sweeps, valued, guesses, lost = 0, 0, 0, 0
     while True:
         before = valued
         valued, guessed = spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order)
         guesses += guessed
         sweeps += 1
-        lost = not settled and sweeps == 2 and valued < len(v)
-        if lost or valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
+        lost = len(v) - valued if sweeps == 2 and not settled else 0
+        if lost > 0 or valued == len(v) or (sweeps > 1 and valued - before < WORTHWHILE * len(v)):
             break
         backwards = not backwards
     if valued < len(v):
