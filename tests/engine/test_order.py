@@ -28,10 +28,12 @@ def grid(slip=0.1, gamma=0.999, side=30):
     return problems.gridworld(side, side, slip=slip, gamma=gamma)
 
 
-def outward(mdp):
+def outward(mdp, sinks=None):
     indptr, indices, _, _, first, _ = mdp.arrays
     order, place = np.empty((2, mdp.n_states), indices.dtype)
-    kernels.graph.outward(indptr, indices, first, np.empty(mdp.n_states + 1, indptr.dtype), np.empty_like(indices), order, place)
+    scratch = np.empty(mdp.n_states + 1, indptr.dtype), np.empty_like(indices)
+    found = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
+    assert sinks in (None, found)
     return order, place
 
 
@@ -54,7 +56,7 @@ def random_model(seed, S=40, sinks=3, beyond=5):
 @pytest.mark.parametrize("seed", range(20))
 def test_states_are_ordered_by_their_distance_from_the_sinks(seed):
     mdp, _ = renumbered(random_model(seed), seed)
-    order, place = (np.asarray(a).astype(int) for a in outward(mdp))
+    order, place = (np.asarray(a).astype(int) for a in outward(mdp, sinks=3))
     np.testing.assert_array_equal(order[place], np.arange(mdp.n_states))
     # An independent breadth-first search, one state and one set at a time.
     P = mdp.P.toarray().reshape(mdp.n_states, 2, mdp.n_states).sum(axis=1)
@@ -205,6 +207,19 @@ def test_numbers_that_are_near_are_kept_though_values_have_to_turn_corners(monke
     assert "as they are numbered" in hasty.explain()
     assert hasty.backups > 1.5 * found.backups
     np.testing.assert_allclose(found.value, hasty.value, atol=2e-6)
+
+
+def test_where_moves_are_certain_one_sweep_from_the_only_goal_is_enough():
+    walls, rng = np.zeros((50, 50), bool), np.random.default_rng(0)
+    walls[::10] = walls[:, ::10] = True
+    for row, column in itertools.product(range(0, 50, 10), repeat=2):  # a door up and a door to the left
+        walls[row, column + rng.integers(1, 10)] = walls[row + rng.integers(1, 10), column] = False
+    certain, slippery = (problems.Grid(50, 50, walls).mdp(slip=slip, gamma=0.99) for slip in (0.0, 0.2))
+    found = tr.solve(certain)
+    assert found.backups <= 4 * certain.n_pairs  # two sweeps that were lost, the one, and a look
+    assert "distance from the sinks" in found.explain()
+    tr.solve(slippery)
+    assert slippery.facts["order"] is AS_NUMBERED
 
 
 @pytest.mark.parametrize("large", [False, True])

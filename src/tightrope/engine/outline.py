@@ -124,15 +124,16 @@ def components(mdp: MDP, order: Any, place: Any) -> Parts:
 def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     """The states in the order of their distance from the sinks, and the place of each in that.
 
-    They are left `AS_NUMBERED` where that is near and few were `missed`, and where neither is near: then no order would help,
-    which is said by the same array twice.
+    They are left `AS_NUMBERED` where that is near and few were `missed`, unless moves are certain and lead to a single sink: one
+    sweep is then enough. They are also left so where neither is near and no order would help: the same array twice says that.
     """
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
-    near, now = NEARBY * S * mdp.n_transitions, kernels.graph.distance(indptr, indices, first, None)
-    if now <= near and missed <= MISSED * S:
-        return AS_NUMBERED
     order, place = np.empty((2, S), indices.dtype)
-    kernels.graph.outward(indptr, indices, first, np.empty(S + 1, indptr.dtype), np.empty_like(indices), order, place)
+    scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
+    sinks = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
+    near, now = NEARBY * S * mdp.n_transitions, kernels.graph.distance(indptr, indices, first, None)
+    if now <= near and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
+        return AS_NUMBERED
     if kernels.graph.distance(indptr, indices, first, place) > max(near, NEARER * now):
         order = place = np.arange(S, dtype=indices.dtype)
     return order, place

@@ -294,7 +294,7 @@ class Workspace:
                 self._put_in_order(lost)
 
     def _put_in_order(self, lost: int) -> None:
-        """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to these many."""
+        """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to `lost`."""
         self._mdp.facts["order"] = self.order = outward(self._mdp, lost)
         self.backwards = self.order[0] is None
 

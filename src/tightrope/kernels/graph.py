@@ -10,7 +10,7 @@ from tightrope.kernels.tiers import loop, uint64
 def outward(indptr, indices, first, begin, sources, order, place):
     """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
 
-    `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    Returns how many sinks there are. `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
     """
     size = uint64(len(place))
     found = uint64(0)
@@ -28,6 +28,7 @@ def outward(indptr, indices, first, begin, sources, order, place):
             order[found] = s
             place[s] = found
             found += ONE
+    sinks = found
     for s in range(size):
         begin[s + ONE] += begin[s]
     for s in range(size):
@@ -52,6 +53,7 @@ def outward(indptr, indices, first, begin, sources, order, place):
             order[found] = s
             place[s] = found
             found += ONE
+    return sinks
 
 
 @loop
