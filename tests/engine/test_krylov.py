@@ -264,7 +264,7 @@ def test_without_cycles_one_pass_in_order_is_all():
     work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
     parts = work.parts()
     assert len(parts.begin) == 3  # the two at the end, and all others in a row
-    missed, computed, _ = work.krylov_round(parts, 0, 2, 12, 80)
+    missed, computed, _ = work.krylov_round(parts, 0, 2, 12, 80, np.inf)
     assert missed == 0
     assert computed <= 4 * mdp.n_pairs
     np.testing.assert_allclose(work.v, optimum(mdp), rtol=1e-9, atol=1e-9)
@@ -274,10 +274,10 @@ def test_time_ends_between_components_and_between_improvements_of_a_large_one(mo
     monkeypatch.setattr(methods, "BATCH", 1)  # every component is large
     calls, solve = [], Workspace.krylov_round
 
-    def until_the_third(self, parts, lo, hi, most, steps):
+    def until_the_third(self, parts, lo, hi, most, steps, enough):
         calls.append((lo, most))
         self.deadline = -np.inf if lo == 2 and len(calls) > 5 else np.inf
-        return solve(self, parts, lo, hi, most, steps)
+        return solve(self, parts, lo, hi, most, steps, enough)
 
     monkeypatch.setattr(Workspace, "krylov_round", until_the_third)
     work = Workspace(phases(), np.zeros(300), Aim(1e-9, -1.0))
@@ -286,6 +286,19 @@ def test_time_ends_between_components_and_between_improvements_of_a_large_one(mo
     assert {most for _, most in calls} == {1}
     assert sorted({lo for lo, _ in calls}) == [0, 1, 2]
     assert len(calls) > 5
+
+
+def test_a_round_that_has_cost_enough_improves_the_policy_no_more():
+    mdp = problems.tandem(12, gamma=0.999)
+    counts = []
+    for enough in (np.inf, 0.0):
+        work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-9, -1.0))
+        missed, _, _ = work.krylov_round(work.parts(), 0, 1, 12, 80, enough)
+        counts.append((missed, work.improved))
+    (missed, improved), hasty = counts
+    assert (missed, hasty) == (0, (1, 1))
+    assert improved > 1
+    assert tr.solve(mdp).converged
 
 
 def after_sweeps(mdp):

@@ -262,6 +262,21 @@ def test_values_spread_nearly_where_moves_slip():
     assert error.max() < 1e-9
 
 
+def test_no_values_spread_from_a_win_that_is_unlikely():
+    """A gambler bets what he has, or what he lacks, and mostly loses: guesses of what a loss leaves would promise too much."""
+    n, p = 64, 0.4
+    state = np.arange(1, n)
+    stake = np.minimum(state, n - state)
+    P = np.zeros((n + 1, n + 1))
+    P[0, 0] = P[n, n] = 1.0
+    P[state, state + stake] += p
+    P[state, state - stake] += 1.0 - p
+    mdp = tr.MDP(P, P[:, n] * (np.arange(n + 1) < n), 0.999)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
+    work.spread_values()
+    assert (work.v - tr.solve(mdp, tr.policy_iteration(), tol=1e-12).value).max() < 1e-3
+
+
 def spread_once(mdp, v):
     """One sweep by the words of `kernels.spread.spread`, state after state in plain Python."""
     v, P, gamma, guesses = v.copy(), mdp.P.toarray(), mdp.gamma, 0
@@ -270,7 +285,7 @@ def spread_once(mdp, v):
         for l in range(mdp.first[s], mdp.first[s + 1]):
             valued = (P[l] > 0.0) & (v > -np.inf)
             stay, behind = P[l, s], P[l].sum() - P[l, s] - P[l, valued].sum()
-            if not valued.any() and behind > 1e-12:
+            if behind > (0.5 if valued.any() else 1e-12):
                 known.setdefault(-np.inf, False)  # it leaves, for where nothing is known
                 continue
             behind = behind if behind > 1e-12 else 0.0

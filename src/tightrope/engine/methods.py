@@ -40,6 +40,8 @@ IMPROVEMENTS = 12.0
 
 #: Fewest steps of BiCGSTAB before the policy is looked at again, and the multiplications by a chain that more may take.
 FEWEST, LONG = 8, 3e8
+#: Whole backups after which a round of BiCGSTAB improves the policy no more, unless components are solved one by one.
+ENOUGH = 120.0
 #: States of components that are solved in one call.
 BATCH = 100_000
 #: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.
@@ -118,6 +120,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
     parts = work.parts()
     most = 4 * work.improvements if parts.many else work.improvements if work.small else 1
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
+    enough = inf if parts.many else ENOUGH * work.nnz / (1.5 * work.chain_nnz) * work.S
     before, lo, last = work.improved, 0, len(parts.begin) - 1
     missed = pairs = states = 0
     while lo < last and not work.late:
@@ -126,7 +129,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
         calls, times = (most, 1) if parts.begin[hi] - parts.begin[lo] > BATCH else (1, most)
         left = 1
         for _ in range(calls):
-            left, computed, swept = work.krylov_round(parts, lo, hi, times, steps)
+            left, computed, swept = work.krylov_round(parts, lo, hi, times, steps, enough)
             pairs, states = pairs + computed, states + swept
             if left == 0 or work.late:
                 break

@@ -247,14 +247,14 @@ class Workspace:
         self.in_parts = parts.many
         return parts
 
-    def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int) -> tuple[int, int, int]:
+    def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int, enough: float) -> tuple[int, int, int]:
         """Policy iteration on the parts lo..hi-1; returns how many are not solved yet, and the rows and states computed.
 
         u is scratch.
         """
         chain, vectors = self._room.slots(self._mdp, parts.order), self._room.krylov(self._mdp)
         arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi)
-        missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps)
+        missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
         self.backups += computed + swept
         self.improved += improved
         self.chained = self.held = False

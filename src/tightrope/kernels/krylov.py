@@ -117,15 +117,15 @@ def inside(indptr, indices, data, r, v, place, lo, n):
 def krylov_round(
     indptr, indices, data, r, first, gamma, v, rows, held, begin, to_indices, to_data, to_r,
     x, best, residual, shadow, direction, image, probe,
-    tol, atol, floor, order, place, bounds, lo, hi, share, most, steps,
+    tol, atol, floor, order, place, bounds, lo, hi, share, most, steps, enough,
 ):  # fmt: skip
     """Policy iteration on one part of the states after the other, those of the places bounds[i]..bounds[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
     Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
     was; less once that brought nothing. A part is done when a sweep changes so little that bounds will be close enough, and left
-    after `most` improvements. Returns how many were left, the share it came to in them, the improvements, the pairs computed in
-    Bellman sweeps, and the states computed in sweeps of chains.
+    after `most` improvements, or once `enough` states have been computed in sweeps of chains. Returns how many were left, the
+    share it came to in them, the improvements, the pairs computed in Bellman sweeps, and the states computed in those of chains.
     """
     least, largest = extent(v)
     known = ROUGH * max(-least, largest)
@@ -153,7 +153,7 @@ def krylov_round(
                     break
             if change >= before:  # policies evaluated so roughly may go round in circles
                 depth *= SHARE
-            if change <= goal or improved >= most:
+            if change <= goal or improved >= most or (improved > 0 and swept >= enough):
                 if change > goal:
                     missed += 1
                     deepest = min(deepest, depth)

@@ -9,6 +9,8 @@ from tightrope.kernels.tiers import loop, uint64
 
 #: Share of the states that a sweep must give a value to be worth another.
 WORTHWHILE = 1 / 256
+#: Largest chance of successors without a value for a move to be judged by the others.
+MOSTLY = 0.5
 
 
 @loop
@@ -18,7 +20,8 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
     It takes states in `order`, or as they are numbered where that is None. A successor without a value is guessed to lie two
     steps behind the state itself, for which is then solved: where moves mostly lead towards the values known so far, and slips
     to the side, that is nearly right at once, and rather too low. Too high would be worse: states that believe in each other's
-    values lose them only step by step. Returns how many states have a value now, and how many of them by a guess of this sweep.
+    values lose them only step by step. So a move that most likely leads to a successor without a value is not judged yet.
+    Returns how many states have a value now, and how many of them by a guess of this sweep.
     """
     size = uint64(len(v))
     valued, guessed = 0, 0
@@ -56,7 +59,7 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
                     stay += data[k]
                 else:
                     behind += data[k]
-            if not known and behind > 0.0:
+            if behind > (MOSTLY if known else 0.0):
                 leaves = True
                 continue
             q = r[l] + gamma * (total + behind * (1.0 + gamma) * min(r[l], 0.0))
