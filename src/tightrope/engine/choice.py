@@ -29,6 +29,8 @@ QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
 DIFFUSE = 50.0
+#: Drift of the greedy policy beyond which Gauss-Seidel is tried before BiCGSTAB: where time passes, sweeps go against it.
+ONE_WAY = 0.9
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: What it takes to find out what a factorisation costs, in multiplications for each transition of the chain.
@@ -84,6 +86,9 @@ class Choice:
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items()}
+        new = not self.tried.keys() & {krylov, gauss_seidel}
+        if new and min(options.values()) == DIFFUSE * nnz and abs(self.work.drift()) > ONE_WAY:
+            return gauss_seidel
         least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
         if factorise not in options and least < min(options.values()):
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())

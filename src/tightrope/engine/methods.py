@@ -150,7 +150,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     """`kernels.rounds.gauss_seidel_round` for a model that is not small."""
     rounds = kernels.rounds
     swept, patience, sweeps = 0, rounds.FIRST, 0
-    change, chain_change, rate = inf, inf, 1.0
+    change, chain_change, rate, levelled = inf, inf, 1.0, 0.0 if work.has_sinks else inf
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
     cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
     if work.scattered:  # which spreading may have found out
@@ -178,8 +178,9 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             near = False
         else:
             near = change * min(rate, rounds.NEAR) <= goal
-            sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn)
-            swept += sweeps
+            level = not turn and change < rounds.AGAIN * levelled
+            sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, level)
+            swept, levelled = swept + sweeps + 2 * level, change if level else levelled
 
 
 def factorise(work: Workspace) -> Callable[[], Report]:

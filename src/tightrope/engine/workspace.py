@@ -207,7 +207,7 @@ class Workspace:
         enough = SCATTERED * budget if self.scattered else budget
         bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
             *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
-            *self.aim, base, self.backwards, enough, most, *self.order, self._settled, *self._mdp.rounding,
+            *self.aim, base, self.backwards, enough, most, *self.order, self._settled, self.has_sinks, *self._mdp.rounding,
         )  # fmt: skip
         self._seen, self.low, self.high = seen, seen[0], seen[1]
         if self.chained:  # Python makes an object slower with its thirtieth attribute
@@ -298,6 +298,10 @@ class Workspace:
         self._mdp.facts["order"] = self.order = outward(self._mdp, lost)
         self.backwards = self.order[0] is None
 
+    def drift(self) -> float:
+        """By how much more likely the greedy policy moves to higher states than to lower ones, from -1 to 1."""
+        return float(kernels.graph.drift(*self._model[:3], self.rows))
+
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self.pairs
@@ -334,10 +338,11 @@ class Workspace:
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
 
-    def split_sweeps(self, most: int, target: float, turn: bool) -> tuple[int, float]:
+    def split_sweeps(self, most: int, target: float, turn: bool, level: bool = False) -> tuple[int, float]:
         """Gauss-Seidel sweeps of v along the chain that Bellman sweeps keep; returns how many and the last change.
 
-        Threads take pairs of sweeps that follow each other: they find what they would have found one after the other.
+        Threads take pairs of sweeps that follow each other: they find what they would have found one after the other. In the
+        end v is levelled, if asked.
         """
         _, *chain = self._room.slots(self._mdp, self.order[0])
         lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
@@ -350,7 +355,9 @@ class Workspace:
                 change = kernels.in_place.split_sweep(self.v, self.backwards, None, self.order[0], *chain, self.S)
                 n += 1
             self.backwards ^= turn
-        self.backups += n * self.S
+        if level:
+            change = kernels.in_place.level(self.v, self.backwards, self.order[0], *chain, self.u, change)
+        self.backups += (n + 2 * level) * self.S
         return n, change
 
     def _remember(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.serial import ONE, THREE, TWO
+from tightrope.kernels.serial import ONE, THREE, TWO, copy
 from tightrope.kernels.tiers import announce, announced, give_way, loop, uint64
 
 #: States from which on both halves of a chain are swept side by side.
@@ -203,6 +203,31 @@ def split_sweep(v, backwards, keep, order, indptr, indices, data, r, n):
     size = uint64(n)
     length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
     return max(split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, length, 0, length))
+
+
+@loop
+def level(v, backwards, order, indptr, indices, data, r, before, change):
+    """Take out of v what is wrong with it everywhere alike, where that is most of it: sweeps take longest to get rid of that.
+
+    The constant is the one for which the changes that v = r + P v would make add up to zero. It is kept if a sweep then changes
+    no more than the last one, `change`. Returns what the last sweep that was kept changed. `before` is scratch.
+    """
+    copy(v, before)
+    excess, leak = 0.0, 0.0
+    for here in range(uint64(len(v))):
+        total, kept = r[here], 0.0
+        for k in range(uint64(indptr[here]), uint64(indptr[here + ONE])):
+            total += data[k] * v[indices[k]]
+            kept += data[k]
+        excess += total - v[here if order is None else uint64(order[here])]
+        leak += 1.0 - kept
+    for s in range(uint64(len(v))):
+        v[s] += excess / leak
+    now = split_sweep(v, backwards, None, order, indptr, indices, data, r, len(v))
+    if now > change:
+        copy(before, v)
+        return change
+    return now
 
 
 @loop

@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.kernels import band, pruned
 from tightrope.kernels.bounds import bounds, span_goal, sweep_goal
-from tightrope.kernels.in_place import gauss_seidel, split_sweeps
+from tightrope.kernels.in_place import gauss_seidel, level, split_sweeps
 from tightrope.kernels.serial import (
     backup,
     best_pairs,
@@ -35,6 +35,8 @@ SETTLED = 1.2
 NEAR = 0.1
 #: What is seen without a look.
 NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
+#: By how much the change of a Bellman sweep must have shrunk before values are levelled again: the policy may have to settle.
+AGAIN = 0.5
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -80,7 +82,7 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 @loop
 def gauss_seidel_round(
     indptr, indices, data, r, first, gamma, v, u, rows, held, begin, to_indices, to_data, to_r,
-    tol, atol, floor, base, backwards, budget, most, order, place, settled,
+    tol, atol, floor, base, backwards, budget, most, order, place, settled, sinks,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
@@ -91,7 +93,7 @@ def gauss_seidel_round(
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
-    rate = 1.0
+    rate, levelled = 1.0, 0.0 if sinks else np.inf
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
     near, up, down, far = False, 0.0, 0.0, uint64(0)
     fill(held, len(r), 0, len(v))
@@ -134,6 +136,10 @@ def gauss_seidel_round(
                 begin, to_indices, to_data, to_r, v, patience, target, backwards, turn, None, order, far
             )  # fmt: skip
             swept += sweeps
+            if not turn and change < AGAIN * levelled:
+                chain_change = level(v, backwards, order, begin, to_indices, to_data, to_r, u, chain_change)
+                levelled = change
+                swept += 2
 
 
 @loop
