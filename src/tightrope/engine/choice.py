@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     Method: TypeAlias = Callable[[Workspace], Callable[[], Report]]
 
 #: Backups of the whole model that other methods may take before Gauss-Seidel is tried.
-HOPE = 60.0
+HOPE = 70.0
 #: Backups of the whole model that sweeps take where they are the right method.
 QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
-DIFFUSE = 50.0
+DIFFUSE = 60.0
 #: Drift of the greedy policy beyond which Gauss-Seidel is tried before BiCGSTAB: where time passes, sweeps go against it.
 ONE_WAY = 0.9
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: What it takes to find out what a factorisation costs, in multiplications for each transition of the chain.
 SURVEY = 50.0
-#: A method that gains nothing is taken to need this many times what was spent on it.
-DOUBT = 8.0
+#: A method that gains nothing is taken to need this many times what was spent on it; sweeps only if so many rounds in a row gain
+#: nothing, since one may just have found a better policy.
+DOUBT, IN_VAIN = 8.0, 2
 #: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises,
 #: unless it comes to less at the pace of the last round.
 TRUST = 3
@@ -64,6 +65,8 @@ class Tried:
 
     rounds = 0
     spent = 0.0
+    #: The last rounds in a row that gained next to nothing.
+    in_vain = 0
     #: The predicted cost of finishing with it.
     remaining = 0.0
 
@@ -102,15 +105,16 @@ class Choice:
         now = self.tried.setdefault(method, Tried())
         now.rounds += 1
         now.spent += report.cost + nnz
+        now.in_vain = 0 if gained < 0.9 else now.in_vain + 1
         by_gap = np.inf
         if 0.0 < gained < 1.0:
             need = max(self.work.goal / self.work.gap, EPS)
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
-        if method is sweep and gained < 0.9:
+        if method is sweep and now.in_vain < IN_VAIN:
             # One round of a large model is one policy, that of the largest rewards, whose chain may be a bad example.
             hasty = now.rounds == 1 and not self.work.small
             now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
-        elif method in (gauss_seidel, krylov) and gained < 0.9:
+        elif method in (gauss_seidel, krylov) and now.in_vain == 0:
             now.remaining = min(report.remaining, by_gap)
         elif method in (krylov, factorise) and now.rounds < 2 * IMPROVEMENTS:
             now.remaining = report.remaining
