@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tightrope as tr
+from peers import worlds
 from tightrope import problems
 from tightrope.experiments.tour import rooms
 
@@ -102,6 +103,8 @@ CASES = (
     Case("slippery grid 1e5 .999", "slippery grid", grid(316, 0.1, 0.999)),
     Case("slippery grid 1e6 .999", "slippery grid", grid(1000, 0.1, 0.999)),
     Case("rooms 1e4 .99", "slippery grid", lambda: rooms().mdp(slip=0.2, gamma=0.99)),
+    Case("maze 1e4 .999", "slippery grid", partial(worlds.maze, 70, 0.1, 0.2, 0.999)),
+    Case("maze 1e4, moves certain .9999", "deterministic grid", partial(worlds.maze, 70, 0.1, 0.0, 0.9999)),
     Case("deterministic grid 1e4 .9999", "deterministic grid", grid(100, 0.0, 0.9999), quick=True),
     Case("deterministic grid 1e5 .9999", "deterministic grid", grid(316, 0.0, 0.9999)),
     Case("queue 100 .99", "queue", partial(problems.queue, 99, gamma=0.99), quick=True),
@@ -125,4 +128,10 @@ CASES = (
     Case("ring 1e4, far moves .999", "ring", partial(ring, 10_000, 4, 3, 20, 0.999, 0.02)),
     Case("ring 5e4 .999", "ring", partial(ring, 50_000, 3, 2, 200, 0.999)),
     Case("stages 1e4 .999", "stages", partial(stages, 100, 100, 0.999), quick=True),
+    Case("gambler 100 .9999", "worlds", partial(worlds.gambler, 100, 0.9999), quick=True),
+    Case("gambler 1e3 .9999", "worlds", partial(worlds.gambler, 1_000, 0.9999)),
+    Case("fleet 3e3 .999", "worlds", partial(worlds.fleet, 5, 5, 0.999)),
+    Case("seasons 1e4 .999", "worlds", partial(worlds.seasons, 24, 400, 0.999), quick=True),
+    Case("stocks 1e4 .999", "worlds", partial(worlds.stocks, 100, 0.999)),
+    Case("pendulum 1e4 .999", "worlds", partial(worlds.pendulum, 100, 0.999)),
 )

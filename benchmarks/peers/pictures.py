@@ -28,6 +28,7 @@ GROUPS = (
     "tandem",
     "stages",
     "ring",
+    "worlds",
 )
 
 

@@ -1,0 +1,110 @@
+"""Models that textbooks and trades know, beyond those that `tightrope.problems` builds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import scipy.sparse as sp
+
+import tightrope as tr
+from tightrope import problems
+
+
+def maze(size, loops, slip, gamma, seed=0):
+    """A random maze of size x size cells in which a share of the walls is missing, with the goal in the last corner."""
+    rng = np.random.default_rng(seed)
+    walls = np.ones((2 * size + 1, 2 * size + 1), bool)
+    walls[1, 1] = False
+    path, met = [(0, 0)], {(0, 0)}
+    while path:
+        row, column = path[-1]
+        ways = [(row + up, column + right) for up, right in ((0, 1), (1, 0), (0, -1), (-1, 0))]
+        ways = [(y, x) for y, x in ways if 0 <= y < size and 0 <= x < size and (y, x) not in met]
+        if not ways:
+            path.pop()
+            continue
+        y, x = ways[rng.integers(len(ways))]
+        walls[y + row + 1, x + column + 1] = walls[2 * y + 1, 2 * x + 1] = False
+        path.append((y, x))
+        met.add((y, x))
+    walls[1:-1, 1:-1] &= rng.random((2 * size - 1, 2 * size - 1)) >= loops
+    return problems.Grid(2 * size + 1, 2 * size + 1, walls).mdp(slip=slip, gamma=gamma)
+
+
+def gambler(goal, gamma, luck=0.4):
+    """Stakes from 1 to what is owned or still lacking, doubled with a chance of `luck`, until the goal or nothing is left."""
+    owned = np.arange(goal + 1)
+    stakes = np.maximum(np.minimum(owned, goal - owned), 1)
+    first = np.append(0, np.cumsum(stakes))
+    state, stake = np.repeat(owned, stakes), np.arange(first[-1]) - np.repeat(first[:-1], stakes) + 1
+    stake[(state == 0) | (state == goal)] = 0
+    pair = np.arange(first[-1])
+    won, lost = ((np.full(len(pair), chance), (pair, to)) for chance, to in ((luck, state + stake), (1.0 - luck, state - stake)))
+    P = sum(sp.coo_array(moves, shape=(len(pair), goal + 1)).tocsr() for moves in (won, lost))
+    return tr.MDP(P, luck * ((state + stake == goal) & (stake > 0)), gamma, first)
+
+
+def seasons(periods, size, gamma):
+    """A queue whose arrivals depend on the hour, and three rates of service; the clock goes on whatever is done."""
+    rates = (0.1, 0.4, 0.7)
+
+    def dynamics(states, action):
+        hour, length = np.divmod(states, size)
+        arrival, rate = 0.2 + 0.5 * np.sin(np.pi * hour / periods) ** 2, rates[action]
+        up, down = arrival * (1.0 - rate), rate * (1.0 - arrival)
+        to = np.stack([np.minimum(length + 1, size - 1), np.maximum(length - 1, 0), length], axis=1)
+        return ((hour + 1) % periods * size)[:, None] + to, np.stack([up, down, 1.0 - up - down], axis=1), -0.1 * length - action
+
+    return tr.MDP.from_function(dynamics, periods * size, len(rates), gamma)
+
+
+def stocks(size, gamma):
+    """Two goods in stock, each 0 to size - 1, ordered together by 0, 2 or 4: one fee for both; 0 to 3 of each are asked for."""
+    demand = np.array([0.2, 0.4, 0.3, 0.1])
+    chances, wanted = np.outer(demand, demand).ravel(), np.stack(np.divmod(np.arange(16), 4))
+
+    def dynamics(states, action):
+        ordered = 2 * np.array(divmod(action, 3))
+        stock = np.minimum(np.stack(np.divmod(states, size)) + ordered[:, None], size - 1)
+        left = np.maximum(stock[..., None] - wanted[:, None], 0)
+        sold = (stock[..., None] - left).sum(axis=0) @ chances
+        rewards = 3.0 * sold - 2.0 * (ordered.sum() > 0) - 0.5 * ordered.sum() - 0.05 * stock.sum(axis=0)
+        return left[0] * size + left[1], np.tile(chances, (len(states), 1)), rewards
+
+    return tr.MDP.from_function(dynamics, size * size, 9, gamma)
+
+
+def fleet(machines, levels, gamma):
+    """Machines that wear level by level, each with a chance of a fifth; one of them at a time can be made as good as new."""
+    worn = np.array(list(itertools.product((0, 1), repeat=machines)))
+    chances, weights = np.prod(np.where(worn, 0.2, 0.8), axis=1), levels ** np.arange(machines)
+
+    def dynamics(states, action):
+        wear = states[:, None] // weights % levels
+        rewards = -3.0 * (wear == levels - 1).sum(axis=1) - 2.0 * (action < machines)
+        if action < machines:
+            wear[:, action] = 0
+        to = np.minimum(wear[:, None] + worn, levels - 1) @ weights
+        return to, np.tile(chances, (len(states), 1)), rewards
+
+    return tr.MDP.from_function(dynamics, levels**machines, machines + 1, gamma)
+
+
+def pendulum(size, gamma):
+    """Gymnasium's pendulum on a size x size grid of angles and speeds, five torques, moves spread over the four nearest points."""
+    torques = np.linspace(-2.0, 2.0, 5)
+
+    def dynamics(states, action):
+        angle, speed = np.divmod(states, size)
+        angle, speed = angle * 2.0 * np.pi / size - np.pi, speed * 16.0 / (size - 1) - 8.0
+        rewards = -(angle**2 + 0.1 * speed**2 + 0.001 * torques[action] ** 2)
+        speed = np.clip(speed + 0.05 * (15.0 * np.sin(angle) + 3.0 * torques[action]), -8.0, 8.0)
+        across, up = (angle + 0.05 * speed + np.pi) / (2.0 * np.pi) * size, (speed + 8.0) / 16.0 * (size - 1)
+        left, below = np.floor(across).astype(int), np.minimum(up.astype(int), size - 2)
+        right, above = across - left, up - below
+        corners = [(left + i) % size * size + below + j for i, j in itertools.product((0, 1), repeat=2)]
+        chances = [x * y for x, y in itertools.product((1.0 - right, right), (1.0 - above, above))]
+        return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
+
+    return tr.MDP.from_function(dynamics, size * size, len(torques), gamma)
