@@ -92,7 +92,7 @@ def fleet(machines, levels, gamma):
 
 
 def pendulum(size, gamma):
-    """Gymnasium's pendulum on a size x size grid of angles and speeds, five torques, moves spread over the four nearest points."""
+    """Gymnasium's pendulum on a grid of angles and speeds, with five torques: moves are spread over the four nearest points."""
     torques = np.linspace(-2.0, 2.0, 5)
 
     def dynamics(states, action):
