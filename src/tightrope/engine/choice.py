@@ -111,8 +111,8 @@ class Choice:
             need = max(self.work.goal / self.work.gap, EPS)
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
         if method is sweep and now.in_vain < IN_VAIN:
-            # One round of a large model is one policy, that of the largest rewards, whose chain may be a bad example.
-            hasty = now.rounds == 1 and not self.work.small
+            # The first policy is that of the largest rewards, whose chain may be a bad example.
+            hasty = now.rounds == report.policies == len(self.tried) == 1
             now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
         elif method in (gauss_seidel, krylov) and now.in_vain == 0:
             now.remaining = min(report.remaining, by_gap)

@@ -49,10 +49,11 @@ AHEAD = 1 / 8
 
 
 class Report(NamedTuple):
-    """What a round cost, and what reaching the goal by more such rounds would cost."""
+    """What a round cost, what reaching the goal by more such rounds would cost, and how many policies that is judged by."""
 
     cost: float
     remaining: float
+    policies: int = 1
 
 
 def sweep(work: Workspace) -> Callable[[], Report]:
@@ -83,7 +84,7 @@ def sweep(work: Workspace) -> Callable[[], Report]:
         improvements = SETTLING + digits / math.log(10.0)
         sweeps = digits / -math.log(work.mixing) if 0.0 < work.mixing < 1.0 else inf
         cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
-        return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements)
+        return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements, improved)
 
     return report
 
