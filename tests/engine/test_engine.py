@@ -268,6 +268,6 @@ def test_nobody_asks_what_a_factorisation_costs_where_asking_costs_more_than_swe
     monkeypatch.setattr(Workspace, "factor_cost", lambda _self: asked.append(1) or np.inf)
     mdp = problems.garnet(300, 3, 100, gamma=0.999)
     choice = Choice(Workspace(mdp, None, Aim(1e-6, -1.0)))
-    choice.learn(sweep, lambda: Report(1.0, backups * mdp.n_transitions), 0.5)
+    choice.learn(sweep, lambda: Report(1.0, backups * mdp.n_transitions, policies=2), 0.5)
     assert choice.next() is sweep
     assert bool(asked) is asks

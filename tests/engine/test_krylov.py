@@ -336,18 +336,18 @@ def test_nothing_is_taken_off_where_there_are_sinks_or_more_than_a_constant_is_w
         np.testing.assert_array_equal(work.v, expected)
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_one_policy_is_not_enough_to_give_sweeps_up(monkeypatch, large):
-    """A round of a large model has seen one chain, and sweeps get a second; one of a small model has seen many."""
-    if large:
-        monkeypatch.setattr(team, "WORTH_IT", 100)
+@pytest.mark.parametrize(("policies", "after", "again"), [(1, None, True), (2, None, False), (1, methods.gauss_seidel, False)])
+def test_one_policy_is_not_enough_to_give_sweeps_up(policies, after, again):
+    """Not if it was that of the largest rewards: sweeps get a second round then."""
     mdp = problems.garnet(200, 4, 5, gamma=0.99)
     choice = Choice(Workspace(mdp, None, Aim(1e-6, -1.0)))
+    if after is not None:
+        choice.learn(after, lambda: methods.Report(1.0, 1e13), 0.5)
     chosen = []
     for _ in range(2):
-        choice.learn(methods.sweep, lambda: methods.Report(1.0, 1e12), 0.5)
+        choice.learn(methods.sweep, lambda: methods.Report(1.0, 1e12, policies), 0.5)
         chosen.append(choice.next() is methods.sweep)
-    assert chosen == [large, False]
+    assert chosen == [again, False]
 
 
 def test_bicgstab_after_sweeps_does_not_undo_them(monkeypatch):
