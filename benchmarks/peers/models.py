@@ -127,7 +127,7 @@ CASES = (
     Case("ring 1e4 .99", "ring", partial(ring, 10_000, 4, 3, 20, 0.99), quick=True),
     Case("ring 1e4, far moves .999", "ring", partial(ring, 10_000, 4, 3, 20, 0.999, 0.02)),
     Case("ring 5e4 .999", "ring", partial(ring, 50_000, 3, 2, 200, 0.999)),
-    Case("stages 1e4 .999", "stages", partial(stages, 100, 100, 0.999), quick=True),
+    Case("stages 1e4 .999", "worlds", partial(stages, 100, 100, 0.999), quick=True),
     Case("gambler 100 .9999", "worlds", partial(worlds.gambler, 100, 0.9999), quick=True),
     Case("gambler 1e3 .9999", "worlds", partial(worlds.gambler, 1_000, 0.9999)),
     Case("fleet 3e3 .999", "worlds", partial(worlds.fleet, 5, 5, 0.999)),

@@ -26,7 +26,6 @@ GROUPS = (
     "replacement",
     "sysadmin",
     "tandem",
-    "stages",
     "ring",
     "worlds",
 )
