@@ -140,7 +140,10 @@ def factor_cost(P: sp.csr_array) -> float:
         return np.inf
     from scipy.sparse.csgraph import reverse_cuthill_mckee  # noqa: PLC0415  (rarely needed)
 
-    place = np.empty(S, dtype=np.int64)
-    place[reverse_cuthill_mckee(sp.csr_matrix(P), symmetric_mode=False)] = np.arange(S)
-    width = float(np.abs(np.repeat(place, np.diff(P.indptr)) - place[P.indices]).max()) + 1.0
+    where = sp.csr_matrix((np.ones(P.nnz, np.int8), P.indices, P.indptr), shape=P.shape)  # SciPy adds it to its mirror image
+    place = np.empty(S, P.indices.dtype)
+    place[reverse_cuthill_mckee(where, symmetric_mode=False)] = np.arange(S, dtype=place.dtype)
+    distance = np.repeat(place, np.diff(P.indptr))
+    distance -= place[P.indices]
+    width = float(np.abs(distance, out=distance).max()) + 1.0
     return min(S * width * width, 10.0 * width**3 + 100.0 * P.nnz)
