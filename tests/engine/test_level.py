@@ -74,6 +74,15 @@ def test_where_it_does_not_help_nothing_is_done(seed):
     assert not np.array_equal(found, v)
 
 
+def test_where_nothing_is_discounted_but_by_rounding_nothing_is_done():
+    """A cycle whose chances add up to one: there is no constant for which changes add up to zero."""
+    ring = (np.arange(4, dtype=np.uint32), np.array([1, 2, 0], np.uint32), np.ones(3), np.array([1.0, -2.0, 3.0]))
+    v = np.array([5.0, 0.0, 1.0])
+    change, found = level(v, ring, 7.0)
+    assert change == 7.0
+    np.testing.assert_array_equal(found, v)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_drift_is_what_policies_do_more_often(seed):
     mdp = problems.garnet(30, 3, 4, seed=seed)

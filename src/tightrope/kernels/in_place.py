@@ -16,6 +16,8 @@ SIDE_BY_SIDE = uint64(1000)
 SLACK = uint64(4)
 #: In how many pieces a pair of sweeps tells the next pair how far it has come.
 PIECES = uint64(64)
+#: Largest constant that values are levelled by.
+MOST = 1e300
 
 
 @loop
@@ -221,6 +223,8 @@ def level(v, backwards, order, indptr, indices, data, r, before, change):
             kept += data[k]
         excess += total - v[here if order is None else uint64(order[here])]
         leak += 1.0 - kept
+    if leak <= 0.0 or not abs(excess) < MOST * leak:  # lost in rounding, where discounting is next to none
+        return change
     for s in range(uint64(len(v))):
         v[s] += excess / leak
     now = split_sweep(v, backwards, None, order, indptr, indices, data, r, len(v))
