@@ -89,11 +89,11 @@ class Choice:
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items()}
-        new = not self.tried.keys() & {krylov, gauss_seidel}
-        if new and min(options.values()) == DIFFUSE * nnz and abs(self.work.drift()) > ONE_WAY:
+        best = min(options, key=options.__getitem__)
+        if best is krylov and not self.tried.keys() & {krylov, gauss_seidel} and abs(self.work.drift()) > ONE_WAY:
             return gauss_seidel
         least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
-        if factorise not in options and least < min(options.values()):
+        if factorise not in options and least < options[best]:
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
