@@ -149,19 +149,19 @@ def meet(band, columns, below, above, v):
     if half in (0, S):
         return
     begin, m = half - below, columns.shape[1]
-    A, Y = np.zeros((n, n)), np.empty((n, m))
+    A = np.zeros((n, n + m))
     for i in range(n):
         A[i, i] = 1.0 / band[begin + i, 0]
         reach, sign = (above, 1) if i < below else (below, -1)
         for c in range(1, reach + 1):
             A[i, i + sign * c] = band[begin + i, c]
         for j in range(m):
-            Y[i, j] = columns[begin + i, j]
-    dense(A, Y)
+            A[i, n + j] = columns[begin + i, j]
+    dense(A)
     for i in range(n):
-        v[begin + i] = Y[i, 0]
+        v[begin + i] = A[i, n]
         for j in range(m):
-            columns[begin + i, j] = Y[i, j]
+            columns[begin + i, j] = A[i, n + j]
 
 
 @loop
@@ -182,46 +182,45 @@ def substitute(band, columns, below, above, v, lo, hi, down):
 
 @loop
 def hub_values(number, hubs, columns):
-    """The values at the hubs [hubs, 1]: (I - Y) y = x there; it is an M-matrix again."""
-    A, y = np.zeros((hubs, hubs)), np.zeros((hubs, 1))
+    """(I - Y) y = x at the hubs, an M-matrix again: solved, with y as the last column [hubs, hubs + 1]."""
+    A = np.zeros((hubs, hubs + 1))
     for s in range(len(number)):
         n = number[s]
         if n >= 0:
-            y[n, 0] = columns[s, 0]
+            A[n, hubs] = columns[s, 0]
             for i in range(hubs):
                 A[n, i] = -columns[s, 1 + i]
             A[n, n] += 1.0
-    dense(A, y)
-    return y
+    dense(A)
+    return A
 
 
 @loop
 def combine(columns, at_hubs, v, lo, hi):
-    """v = x + Y v(hubs) in the states lo..hi-1."""
+    """v = x + Y v(hubs) in the states lo..hi-1; the values of the hubs are the last column of `at_hubs`."""
+    hubs = len(at_hubs)
     for s in range(lo, hi):
         total = columns[s, 0]
-        for i in range(len(at_hubs)):
-            total += columns[s, 1 + i] * at_hubs[i, 0]
+        for i in range(hubs):
+            total += columns[s, 1 + i] * at_hubs[i, hubs]
         v[s] = total
 
 
 @loop
-def dense(A, Y):
-    """Y becomes A^-1 Y, A a small M-matrix."""
-    n, m = Y.shape
+def dense(A):
+    """[M Y] becomes [. M^-1 Y], M a small square M-matrix."""
+    n, m = A.shape
     for k in range(n):
         for i in range(k + 1, n):
             share = A[i, k] / A[k, k]
-            for j in range(k + 1, n):
+            for j in range(k + 1, m):
                 A[i, j] -= share * A[k, j]
-            for j in range(m):
-                Y[i, j] -= share * Y[k, j]
     for k in range(n - 1, -1, -1):
-        for j in range(m):
-            total = Y[k, j]
+        for j in range(n, m):
+            total = A[k, j]
             for i in range(k + 1, n):
-                total -= A[k, i] * Y[i, j]
-            Y[k, j] = total / A[k, k]
+                total -= A[k, i] * A[i, j]
+            A[k, j] = total / A[k, k]
 
 
 @loop
@@ -237,8 +236,10 @@ def value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, ban
         return
     S = len(v)
     half = middle(S, below, above)
-    eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, 0, half, True)
-    eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, half, S, False)
+    if half > 0:
+        eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, 0, half, True)
+    if half < S:
+        eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, half, S, False)
     meet(band, columns, below, above, v)
     substitute(band, columns, below, above, v, 0, half, True)
     substitute(band, columns, below, above, v, half, S, False)
