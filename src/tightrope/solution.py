@@ -17,6 +17,7 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     import os
 
+    from tightrope.engine.opening import Played
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
@@ -78,11 +79,28 @@ class Solution:
     @classmethod
     def of(cls, mdp: MDP, algorithm: str, monitor: Monitor, status: Status) -> Solution:
         """The solution a finished run has come to."""
-        rows, certificate = monitor.best
-        trace = Trace(tuple(monitor.rows))
-        return cls(
-            Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(monitor.choices)
-        )
+        return cls(*_fields(mdp.pairs, repr(mdp), algorithm, monitor, status))
+
+    @classmethod
+    def later(cls, played: Played) -> Solution:
+        """The solution that an opening has come to, made out of it when somebody looks: some take less time than that."""
+        made = object.__new__(cls)
+        made.__dict__["_played"] = played
+        return made
+
+    if not TYPE_CHECKING:  # which is to go on telling who misspells an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            played = self.__dict__.get("_played")
+            if played is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            opening = played.opening
+            Solution.__init__(self, *_fields(opening.pairs, opening.summary, "Engine()", played, played.status))
+            self.__dict__.pop("_played", None)
+            return getattr(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"policy": self.policy} | self.__dict__  # whole, once somebody has looked
 
     @property
     def converged(self) -> bool:
@@ -198,6 +216,12 @@ class Solution:
             f"  {self.algorithm}\n  {self.model}\n"
             f"  v* in [{smallest:.6g}, {largest:.6g}]"
         )
+
+
+def _fields(pairs: Pairs, model: str, algorithm: str, run: Monitor | Played, status: Status) -> tuple[Any, ...]:
+    """What a solution is made of."""
+    rows, certificate = run.best
+    return Policy(pairs, frozen(rows), None), certificate, status, Trace(tuple(run.rows)), algorithm, model, tuple(run.choices)
 
 
 def trace_rows(table: FloatArray) -> list[Row]:

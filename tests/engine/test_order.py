@@ -147,6 +147,7 @@ def test_numbers_of_states_make_little_difference(monkeypatch, slip, most, large
     assert mdp.facts["order"] is AS_NUMBERED
     # In the order they came in, the same takes several times as much.
     shuffled.facts["order"] = AS_NUMBERED
+    shuffled.facts.pop("room", None)  # which knows how the last solve began
     assert tr.solve(shuffled, tol=1e-9).backups > 2 * found.backups
 
 

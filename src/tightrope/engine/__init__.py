@@ -4,6 +4,7 @@ from tightrope.engine.backend import Backend, machine
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.chain import chain_flow, chain_value, sweep_chain
 from tightrope.engine.monitor import Limits, Monitor, Row, Status
+from tightrope.engine.opening import Played, again
 from tightrope.engine.optimal import Optimum, optimal
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweep, Sweeper
@@ -14,11 +15,13 @@ __all__ = [
     "Limits",
     "Monitor",
     "Optimum",
+    "Played",
     "Room",
     "Row",
     "Status",
     "Sweep",
     "Sweeper",
+    "again",
     "certify",
     "chain_flow",
     "chain_value",

@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from tightrope.engine.direct import Band
+    from tightrope.engine.opening import Opening
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
@@ -28,6 +29,10 @@ class Room:
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
     _krylov: tuple[FloatArray, ...] | None = None
+    #: The last round in one call, if it can be had again: the loop, v, and what else it took but for u and the greedy pairs.
+    round: tuple[Any, FloatArray, tuple[Any, ...]] | None = None
+    #: How a solve begins that one round is enough for.
+    opening: Opening | None = None
 
     @classmethod
     def of(cls, mdp: MDP) -> Room:

@@ -205,14 +205,12 @@ class Workspace:
         """
         base = -inf if self.spread or not self.has_sinks else self.base
         enough = SCATTERED * budget if self.scattered else budget
-        bellman, chain, change, goal, rate, lost, self.backwards, self.looked, seen = kernels.rounds.gauss_seidel_round(
-            *self._model, self.v, self.u, self.rows, *self._room.slots(self._mdp, self.order[0]),
-            *self.aim, base, self.backwards, enough, most, *self.order, self._settled, self.has_sinks, *self._mdp.rounding,
+        bellman, chain, change, goal, rate, lost, self.backwards = self._round(
+            "gauss_seidel_round", *self._model, *self._room.slots(self._mdp, self.order[0]),
+            base, self.backwards, enough, most, *self.order, self._settled, self.has_sinks,
         )  # fmt: skip
-        self._seen, self.low, self.high = seen, seen[0], seen[1]
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
-        self.backups += bellman * self.pairs + chain * self.S
         if lost > 0:
             self._put_in_order(lost)
             return self.gauss_seidel_round(budget, most)
@@ -222,24 +220,28 @@ class Workspace:
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
-        arguments = (*self._model, self.v, self.u, self.rows, *self._room.chain(self._mdp), self.low, self.high, *self.aim)
-        told = (self._unseen(), share, trial, patience, most, *self._prune(), *self._mdp.rounding)
-        found = kernels.rounds.sweep_round(*arguments, *told)
-        n, computed, swept, self.mixing, seen = found
-        self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
-        self.backups += computed + swept * self.S
+        told = (self.low, self.high, self._unseen, share, trial, patience, most, *self._prune())
+        n, swept, self.mixing = self._round("sweep_round", *self._model, *self._room.chain(self._mdp), *told)
         return n, swept
 
     def factor_round(self, ahead: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        arguments = (*self._model, self.v, self.u, self.rows, self.low, self.high, *self.aim)
         room = self._room.band(self._mdp, self.band)
-        found = kernels.rounds.factor_round(*arguments, self._unseen(), *self.band, *room, ahead, most, *self._mdp.rounding)
-        n, seen = found
-        self.looked, self._seen, self.low, self.high = True, seen, seen[0], seen[1]
-        self.backups += n * ((1 + ahead) * self.pairs + self.S)
+        told = (self.low, self.high, self._unseen, *self.band, *room, ahead, most)
+        (n,) = self._round("factor_round", *self._model, *told)
         self.factorised += n
+
+    def _round(self, name: str, *told: Any) -> tuple[Any, ...]:
+        """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""
+        loop, arguments = getattr(kernels.rounds, name), (*self.aim, *told, *self._mdp.rounding)
+        from_nothing = self.base > -inf and not self.wide  # whose ceilings would have to be
+        self._room.round = (loop, self.v, arguments) if from_nothing else None
+        seen, computed, *rest = loop(self.v, self.u, self.rows, *arguments)
+        self._seen, self.low, self.high = seen, seen[0], seen[1]
+        self.looked = self.high < inf
+        self.backups += computed
+        return rest
 
     def parts(self) -> Parts:
         """The parts that the model is solved in, one after the other."""
@@ -260,12 +262,10 @@ class Workspace:
         self.chained = self.held = False
         return missed, computed, swept
 
+    @property
     def _unseen(self) -> float:
         """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
-        if self.looked:
-            return -inf
-        self.backups += self.pairs
-        return self.base
+        return -inf if self.looked else self.base
 
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""

@@ -2,6 +2,8 @@
 
 A round ends when the bounds on v* are as close as asked: tol times the value scale, or atol where that is not negative, and
 never below `floor`, what rounding allows. It improves the policy at least once: whoever calls has seen that this is needed.
+Every round takes first what the next solve of the same model has anew, and returns first what was `seen` in the end and how many
+rows it has computed.
 """
 
 from __future__ import annotations
@@ -81,15 +83,15 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 
 @loop
 def gauss_seidel_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, held, begin, to_indices, to_data, to_r,
-    tol, atol, floor, base, backwards, budget, most, order, place, settled, sinks,
+    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
+    base, backwards, budget, most, order, place, settled, sinks,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
-    A finite `base` means that v is not known yet: values spread from the sinks first. Returns Bellman sweeps, chain sweeps, the
-    last change, the one that was aimed at, the factor of the last cycle, how many states were lost on the way, if that was all
-    then, which way to go next, whether u = T v was looked at in the end, and what was `seen` if so.
+    A finite `base` means that v is not known yet: values spread from the sinks first. Returns, after `NOTHING` if there was no
+    look at u = T v in the end, also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the factor of the
+    last cycle, how many states were lost on the way, if that was all then, and which way to go next.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -102,7 +104,7 @@ def gauss_seidel_round(
             indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled
         )  # fmt: skip
         if lost > 0:
-            return cycles, 0, change, 0.0, rate, lost, backwards, False, NOTHING
+            return NOTHING, cycles * len(r), cycles, 0, change, 0.0, rate, lost, backwards
         near = not guessed
     while True:
         before, low, high = change, -np.inf, np.inf
@@ -124,7 +126,7 @@ def gauss_seidel_round(
         done = change <= goal or (near and high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
             found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk) if near else NOTHING
-            return cycles, swept, change, goal, rate, 0, backwards, near, found
+            return found, cycles * len(r) + swept * len(v), cycles, swept, change, goal, rate, 0, backwards
         if near:
             copy(u, v)
             near = False
@@ -155,8 +157,8 @@ def deeper(share, least, chain_span, span, mixing, patience):
 
 @loop
 def sweep_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, to_indptr, to_indices, to_data, to_r,
-    low, high, tol, atol, floor, base, share, trial, patience, most,
+    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
+    low, high, base, share, trial, patience, most,
     ceilings, before, caution,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
@@ -165,24 +167,19 @@ def sweep_round(
     A finite `base` means that there has been no look yet, and v is that everywhere. Unless `ceilings` is None, backups are
     `pruned`, with a margin of `caution` times the size of values. A chain is swept until its change has a span of `share` of what
     it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. u = T v at the end too.
-    Returns the improvements, the pairs computed for them, the chain sweeps, by how much a sweep of a chain shrinks the span, and
-    what was `seen` in the end.
+    Returns also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
     """
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
     first_share = share
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
+        computed = len(r)
     while True:
         least, largest = extent(u)
         span, goal = high - low, span_goal(least, largest, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most or slow):
-            return (
-                improvements,
-                computed,
-                swept,
-                mixing,
-                seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk),
-            )
+            found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
+            return found, computed + swept * len(v), improvements, swept, mixing
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
@@ -214,18 +211,19 @@ def sweep_round(
 
 @loop
 def factor_round(
-    indptr, indices, data, r, first, gamma, v, u, rows, low, high, tol, atol, floor, base,
+    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, low, high, base,
     number, hubs, below, above, left, columns, ahead, most,
     reward_size, of_values, leak, grown, shrunk,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
-    Returns the improvements and what was `seen` in the end.
+    Returns also the improvements.
     """
-    improvements, least, largest = 0, 0.0, 0.0
+    improvements, computed, least, largest = 0, 0, 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
+        computed = len(r)
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
@@ -237,5 +235,6 @@ def factor_round(
                 copy(u, v)
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             least, largest = extent(u)
-        improvements += 1
-    return improvements, seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
+            computed += len(r)
+        improvements, computed = improvements + 1, computed + len(v)
+    return seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk), computed, improvements

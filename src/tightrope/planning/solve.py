@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Limits, Monitor, Room, Status, machine
+from tightrope.engine import Limits, Monitor, Room, Status, again, machine
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.solution import Solution
@@ -50,6 +50,14 @@ def solve(
         threads: how many threads sweep large models; all cores by default. The answer is the same for any number.
         backend: who computes: this machine by default, `cluster.petsc()` for the ranks of an MPI job (docs/scaling.md).
     """
+    if (
+        algorithm is None and type(tol) is float and atol is None and v0 is None and pi0 is None and max_iterations is None
+        and max_seconds is None and on_iteration is None and backend is None
+        and (threads is None or (type(threads) is int and threads > 0))
+    ):  # fmt: skip
+        played = again(mdp, tol)
+        if played is not None:
+            return Solution.later(played)
     if not hasattr(mdp, "n_states"):
         found = type(mdp).__name__
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")

@@ -1,0 +1,113 @@
+"""Solves that one round is enough for, had again.
+
+To decide how to begin, and to set up for it, takes longer than to solve a model of ten states. Whoever solves the same model once
+more, to the same tolerance, gets there by the same round from the same arguments: a small model keeps them, and no values.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy import empty
+
+from tightrope import kernels
+from tightrope.engine.certificate import Certificate
+from tightrope.engine.monitor import Row, Status, new
+
+if TYPE_CHECKING:
+    from tightrope.engine.monitor import Monitor
+    from tightrope.model.mdp import MDP
+    from tightrope.model.validate import FloatArray, IntArray
+
+#: What is known about what is no model.
+NONE: dict[str, Any] = {}
+
+
+class Opening:
+    """The round that was enough: the loop and all that it takes but u and the greedy pairs, and the model and tolerance."""
+
+    __slots__ = ("arguments", "choices", "index", "loop", "model", "pairs", "resolved", "states", "summary", "tol", "v")
+
+    def __init__(self, mdp: MDP, tol: float, choices: list[str], loop: Any, v: FloatArray, arguments: tuple[Any, ...]) -> None:
+        self.model, self.pairs, self.summary = mdp.arrays, mdp.pairs, repr(mdp)
+        self.states, self.index = len(v), mdp.first.dtype
+        self.tol, self.choices = tol, tuple(choices)
+        self.loop, self.resolved, self.v, self.arguments = loop, False, v, arguments
+
+    def play(self) -> Played | None:
+        """The round once more, from nothing; None if it was not enough for once."""
+        begin, status = perf_counter(), Status.CONVERGED
+        u, rows = empty(self.states), empty(self.states, self.index)
+        try:
+            found = self.loop(self.v, u, rows, *self.arguments)
+        except KeyboardInterrupt:  # comes when the loop is over, and takes away what it has returned
+            status, found = Status.INTERRUPTED, self.loop(self.v, u, rows, *self.arguments)
+        seen = found[0]
+        if not seen[5] - seen[4] <= self.tol * seen[6] < inf:
+            return None
+        if not self.resolved:
+            self._resolve(u, rows)
+        return new(Played, (self, u, rows, found, status, perf_counter() - begin))
+
+    def _resolve(self, u: FloatArray, rows: IntArray) -> None:
+        """Have the loop for arguments of these types at hand: to look it up for thirty takes a microsecond."""
+        import numba  # noqa: PLC0415  (loaded, or the loop would not be compiled)
+
+        self.loop = self.loop.get_overload(tuple(numba.typeof(a) for a in (self.v, u, rows, *self.arguments)))
+        self.resolved = True
+
+
+class Played(NamedTuple):
+    """What an opening has come to; a run that is over, as `Solution` asks about it."""
+
+    opening: Opening
+    u: FloatArray
+    taken: IntArray
+    found: tuple[Any, ...]
+    status: Status
+    seconds: float
+
+    @property
+    def best(self) -> tuple[IntArray, Certificate]:
+        """The policy, as the pairs it takes, and what is proved about it."""
+        _, _, least, most, low, high, scale, floor = self.found[0]
+        return self.taken, new(Certificate, (self.u, low, high, scale, floor, (least, most)))
+
+    @property
+    def rows(self) -> tuple[Row]:
+        """The trace: one row."""
+        below, above, _, _, low, high, scale, _ = self.found[0]
+        gap = high - low
+        return (new(Row, (1, max(-below, above), gap, gap / scale, len(self.u), self.found[1], self.seconds)),)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What was decided, in words."""
+        return self.opening.choices
+
+
+def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
+    """Keep how a solve began, if one round was enough and loops are compiled."""
+    room, limits = watch.room, watch.limits
+    begun, room.round = room.round, None
+    if begun is None or isinstance(begun[0], kernels.tiers.Loop) or len(watch.rows) > 1 or status is not Status.CONVERGED:
+        return
+    if limits.atol is not None or limits.max_iterations is not None:
+        return
+    if room.opening is None or room.opening.tol != limits.tol or room.opening.model is not mdp.arrays:
+        room.opening = Opening(mdp, limits.tol, watch.choices, *begun)
+
+
+def again(mdp: MDP, tol: float) -> Played | None:
+    """The solve of a model that has just been solved to the same tolerance by one round; None if there was none such."""
+    facts: dict[str, Any] = getattr(mdp, "facts", NONE)
+    room = facts.pop("room", None)  # nobody else has it now
+    if room is None:
+        return None
+    opening, played = room.opening, None
+    if opening is not None and opening.tol == tol and opening.model is mdp.arrays:
+        played = opening.play()
+    facts["room"] = room
+    return played
