@@ -190,19 +190,23 @@ def factorise(work: Workspace) -> Callable[[], Report]:
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
     at_once = work.small and work.band is not None
+    fresh = not work.looked
     if not at_once:
         work.look_at_rewards()
     before, cost = work.factorised, work.factor_cost()
-    ahead = int(AHEAD * cost / work.nnz)
+    ahead = int(AHEAD * cost / work.nnz) if work.band is not None else 0
     if at_once:
         work.factor_round(ahead, work.improvements)
     else:
+        for _ in range(ahead if fresh else 0):
+            work.take_backup()
+            work.look()
         if work.band is None:
             work.v = solve_chain(*work.chain(), work.gamma)
         else:
             work.eliminate()
         work.looked, work.factorised = False, work.factorised + 1
-        for _ in range(ahead if work.band is not None else 0):
+        for _ in range(ahead):
             work.look()
             work.take_backup()
 

@@ -217,13 +217,18 @@ def factor_round(
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
-    An improvement looks `ahead` steps further than one, as h-PI does: backups cost less than improvements where rows are narrow.
+    An improvement looks `ahead` steps further than one, as h-PI does, and so does the first policy: backups cost less than
+    improvements where rows are narrow.
     Returns also the improvements.
     """
     improvements, computed, least, largest = 0, 0, 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
         computed = len(r)
+        for _ in range(ahead):
+            copy(u, v)
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+            computed += len(r)
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
