@@ -10,6 +10,7 @@ import numpy as np
 from tightrope import archive, extras
 from tightrope.engine.certificate import Certificate
 from tightrope.engine.monitor import Monitor, Row, Status
+from tightrope.engine.opening import Played
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
@@ -17,11 +18,12 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     import os
 
-    from tightrope.engine.opening import Played
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
 __all__ = ["Row", "Solution", "Status", "Trace"]
+
+_new = object.__new__
 
 
 @dataclass(slots=True)
@@ -82,18 +84,19 @@ class Solution:
         return cls(*_fields(mdp.pairs, repr(mdp), algorithm, monitor, status))
 
     @classmethod
-    def later(cls, played: Played) -> Solution:
+    def later(cls, played: tuple[Any, ...]) -> Solution:
         """The solution that an opening has come to, made out of it when somebody looks: some take less time than that."""
-        made = object.__new__(cls)
+        made = _new(cls)
         made.__dict__["_played"] = played
         return made
 
     if not TYPE_CHECKING:  # which is to go on telling who misspells an attribute
 
         def __getattr__(self, name: str) -> Any:
-            played = self.__dict__.get("_played")
-            if played is None:
+            left = self.__dict__.get("_played")
+            if left is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            played = Played(*left)
             opening = played.opening
             Solution.__init__(self, *_fields(opening.pairs, opening.summary, "Engine()", played, played.status))
             self.__dict__.pop("_played", None)

@@ -6,6 +6,7 @@ more, to the same tolerance, gets there by the same round from the same argument
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,39 +24,43 @@ if TYPE_CHECKING:
 
 #: What is known about what is no model.
 NONE: dict[str, Any] = {}
+#: Python looks for a member of an enumeration as long as it takes to sweep three states.
+CONVERGED, INTERRUPTED = Status.CONVERGED, Status.INTERRUPTED
 
 
 class Opening:
     """The round that was enough: the loop and all that it takes but u and the greedy pairs, and the model and tolerance."""
 
-    __slots__ = ("arguments", "choices", "index", "loop", "model", "pairs", "resolved", "states", "summary", "tol", "v")
+    __slots__ = ("choices", "index", "loop", "model", "pairs", "resolved", "states", "summary", "tol")
 
-    def __init__(self, mdp: MDP, tol: float, choices: list[str], loop: Any, v: FloatArray, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, mdp: MDP, tol: float, choices: list[str], loop: Any, *arguments: Any) -> None:
         self.model, self.pairs, self.summary = mdp.arrays, mdp.pairs, repr(mdp)
-        self.states, self.index = len(v), mdp.first.dtype
+        self.states, self.index = mdp.n_states, mdp.first.dtype
         self.tol, self.choices = tol, tuple(choices)
-        self.loop, self.resolved, self.v, self.arguments = loop, False, v, arguments
+        self.loop, self.resolved = partial(loop, *arguments), False
 
-    def play(self) -> Played | None:
-        """The round once more, from nothing; None if it was not enough for once."""
-        begin, status = perf_counter(), Status.CONVERGED
+    def play(self) -> tuple[Any, ...] | None:
+        """The round once more, from nothing: what makes a `Played`; None if it was not enough for once."""
+        begin, status = perf_counter(), CONVERGED
         u, rows = empty(self.states), empty(self.states, self.index)
         try:
-            found = self.loop(self.v, u, rows, *self.arguments)
+            found = self.loop(u, rows)
         except KeyboardInterrupt:  # comes when the loop is over, and takes away what it has returned
-            status, found = Status.INTERRUPTED, self.loop(self.v, u, rows, *self.arguments)
+            status, found = INTERRUPTED, self.loop(u, rows)
         seen = found[0]
         if not seen[5] - seen[4] <= self.tol * seen[6] < inf:
             return None
         if not self.resolved:
             self._resolve(u, rows)
-        return new(Played, (self, u, rows, found, status, perf_counter() - begin))
+        return self, u, rows, found, status, perf_counter() - begin
 
     def _resolve(self, u: FloatArray, rows: IntArray) -> None:
         """Have the loop for arguments of these types at hand: to look it up for thirty takes a microsecond."""
         import numba  # noqa: PLC0415  (loaded, or the loop would not be compiled)
 
-        self.loop = self.loop.get_overload(tuple(numba.typeof(a) for a in (self.v, u, rows, *self.arguments)))
+        arguments = self.loop.args
+        loop: Any = self.loop.func
+        self.loop = partial(loop.get_overload(tuple(numba.typeof(a) for a in (*arguments, u, rows))), *arguments)
         self.resolved = True
 
 
@@ -92,7 +97,7 @@ def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
     """Keep how a solve began, if one round was enough and loops are compiled."""
     room, limits = watch.room, watch.limits
     begun, room.round = room.round, None
-    if begun is None or isinstance(begun[0], kernels.tiers.Loop) or len(watch.rows) > 1 or status is not Status.CONVERGED:
+    if begun is None or isinstance(begun[0], kernels.tiers.Loop) or len(watch.rows) > 1 or status is not CONVERGED:
         return
     if limits.atol is not None or limits.max_iterations is not None:
         return
@@ -100,7 +105,7 @@ def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
         room.opening = Opening(mdp, limits.tol, watch.choices, *begun)
 
 
-def again(mdp: MDP, tol: float) -> Played | None:
+def again(mdp: MDP, tol: float) -> tuple[Any, ...] | None:
     """The solve of a model that has just been solved to the same tolerance by one round; None if there was none such."""
     facts: dict[str, Any] = getattr(mdp, "facts", NONE)
     room = facts.pop("room", None)  # nobody else has it now

@@ -29,8 +29,8 @@ class Room:
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
     _krylov: tuple[FloatArray, ...] | None = None
-    #: The last round in one call, if it can be had again: the loop, v, and what else it took but for u and the greedy pairs.
-    round: tuple[Any, FloatArray, tuple[Any, ...]] | None = None
+    #: The last round in one call, if it can be had again: the loop and what it took, but for u and the greedy pairs.
+    round: tuple[Any, ...] | None = None
     #: How a solve begins that one round is enough for.
     opening: Opening | None = None
 

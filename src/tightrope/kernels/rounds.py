@@ -2,7 +2,7 @@
 
 A round ends when the bounds on v* are as close as asked: tol times the value scale, or atol where that is not negative, and
 never below `floor`, what rounding allows. It improves the policy at least once: whoever calls has seen that this is needed.
-Every round takes first what the next solve of the same model has anew, and returns first what was `seen` in the end and how many
+Every round takes last what the next solve of the same model has anew, and returns first what was `seen` in the end and how many
 rows it has computed.
 """
 
@@ -83,9 +83,9 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 
 @loop
 def gauss_seidel_round(
-    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
+    v, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
     base, backwards, budget, most, order, place, settled, sinks,
-    reward_size, of_values, leak, grown, shrunk,
+    reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
@@ -157,10 +157,10 @@ def deeper(share, least, chain_span, span, mixing, patience):
 
 @loop
 def sweep_round(
-    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
+    v, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
     low, high, base, share, trial, patience, most,
     ceilings, before, caution,
-    reward_size, of_values, leak, grown, shrunk,
+    reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
@@ -211,9 +211,9 @@ def sweep_round(
 
 @loop
 def factor_round(
-    v, u, rows, tol, atol, floor, indptr, indices, data, r, first, gamma, low, high, base,
+    v, tol, atol, floor, indptr, indices, data, r, first, gamma, low, high, base,
     number, hubs, below, above, left, columns, ahead, most,
-    reward_size, of_values, leak, grown, shrunk,
+    reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
