@@ -28,7 +28,7 @@ class Room:
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
-    _krylov: tuple[FloatArray, ...] | None = None
+    _krylov: tuple[Any, ...] | None = None
     #: The last round in one call, if it can be had again: the loop and what it took, but for u and the greedy pairs.
     round: tuple[Any, ...] | None = None
     #: How a solve begins that one round is enough for.
@@ -92,12 +92,13 @@ class Room:
             self._ceilings = np.empty(mdp.n_pairs), np.empty(mdp.n_states)
         return self._ceilings
 
-    def krylov(self, mdp: MDP) -> tuple[FloatArray, ...]:
-        """The vectors that BiCGSTAB works in."""
+    def krylov(self, mdp: MDP, order: Any) -> tuple[Any, ...]:
+        """The vectors that BiCGSTAB works in, the last of which is for an order of states: None without one."""
         if self._P is not mdp.P:
             self._clear(mdp)
-        if self._krylov is None:
-            self._krylov = tuple(np.empty(mdp.n_states) for _ in range(6))
+        if self._krylov is None or (self._krylov[-1] is None) != (order is None):
+            vectors = [np.empty(mdp.n_states) for _ in range(5 if order is None else 6)]
+            self._krylov = (*vectors, None) if order is None else tuple(vectors)
         return self._krylov
 
     def _clear(self, mdp: MDP) -> None:

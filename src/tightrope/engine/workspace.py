@@ -254,7 +254,7 @@ class Workspace:
 
         u is scratch.
         """
-        chain, vectors = self._room.slots(self._mdp, parts.order), self._room.krylov(self._mdp)
+        chain, vectors = self._room.slots(self._mdp, parts.order), self._room.krylov(self._mdp, parts.order)
         arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi)
         missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
         self.backups += computed + swept

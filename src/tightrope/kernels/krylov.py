@@ -1,7 +1,7 @@
 """BiCGSTAB on the chains of greedy policies, with Gauss-Seidel sweeps to and fro as its preconditioner.
 
 A chain is in split form, v = r + P v with no diagonal in P. One sweep forth and one back take v to an affine function of it; what
-BiCGSTAB looks for is where that function changes nothing. Its residual can grow without bound on the way, so the best v is kept.
+BiCGSTAB looks for is where that function changes nothing. Its residual can grow without bound on the way, so the best is kept.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def to_and_fro(indptr, indices, data, r, x, n):
 
 
 @loop
-def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, image, probe, share, goal, most, n):
+def bicgstab(indptr, indices, data, r, v, x, residual, shadow, direction, image, probe, share, goal, most, n):
     """The value of a chain of n states, from v: until no residual exceeds `goal`, or `share` of what it was; up to `most` steps.
 
-    The six vectors after v are scratch. Returns how many steps there were, four sweeps each.
+    v becomes the best that was found; the six vectors after it are scratch. Returns how many steps there were, four sweeps each.
     """
     size = uint64(n)
     for s in range(size):
@@ -47,7 +47,7 @@ def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, ima
         residual[s] -= v[s]
         shadow[s] = residual[s]
         direction[s] = residual[s]
-        best[s] = v[s]
+        x[s] = v[s]
         match += residual[s] * residual[s]
         least = max(least, abs(residual[s]))
     largest, goal, steps = least, max(goal, share * least), 0
@@ -74,26 +74,22 @@ def bicgstab(indptr, indices, data, r, v, best, residual, shadow, direction, ima
         down = product / square if square > 0.0 else 0.0
         before, match, largest = match, 0.0, 0.0
         for s in range(size):
-            v[s] += along * direction[s] + down * residual[s]
+            x[s] += along * direction[s] + down * residual[s]
             residual[s] -= down * probe[s]
             match += shadow[s] * residual[s]
             largest = max(largest, abs(residual[s]))
         steps += 1
-        if not abs(match) < np.inf:  # nor are v and its residual numbers any more, which no comparison would show
-            largest = np.inf
+        if not abs(match) < np.inf:  # nor are x and its residual numbers any more, which no comparison would show
             break
         if largest < least:
             least = largest
             for s in range(size):
-                best[s] = v[s]
+                v[s] = x[s]
         if before == 0.0 or down == 0.0:
             break
         turn = match / before * along / down
         for s in range(size):
             direction[s] = residual[s] + turn * (direction[s] - down * image[s])
-    if not largest <= least:
-        for s in range(size):
-            v[s] = best[s]
     return steps
 
 
@@ -116,14 +112,15 @@ def inside(indptr, indices, data, r, v, place, lo, n):
 @loop
 def krylov_round(
     indptr, indices, data, r, first, gamma, v, rows, held, begin, to_indices, to_data, to_r,
-    x, best, residual, shadow, direction, image, probe,
+    x, residual, shadow, direction, image, probe, inner,
     tol, atol, floor, order, place, bounds, lo, hi, share, most, steps, enough,
 ):  # fmt: skip
     """Policy iteration on one part of the states after the other, those of the places bounds[i]..bounds[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
     Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
-    was; less once that brought nothing. A part is done when a sweep changes so little that bounds will be close enough, and left
+    was; less once that brought nothing. The vectors from `x` to `probe` are scratch, and so is `inner` where there is an order.
+    A part is done when a sweep changes so little that bounds will be close enough, and left
     after `most` improvements, or once `enough` states have been computed in sweeps of chains. Returns how many were left, the
     share it came to in them, the improvements, the pairs computed in Bellman sweeps, and the states computed in those of chains.
     """
@@ -159,17 +156,16 @@ def krylov_round(
                     deepest = min(deepest, depth)
                 break
             before = change
-            for i in range(uint64(n)):
-                x[i] = v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])]
-            if order is not None:
+            chain = (begin[start : stop + 1], to_indices, to_data, to_r[start:stop])
+            if order is None:
+                done = bicgstab(*chain, v[start:stop], x, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n)
+            else:
+                for i in range(uint64(n)):
+                    inner[i] = v[uint64(order[uint64(start) + i])]
                 inside(begin, to_indices, to_data, to_r, v, place, start, n)
-            done = bicgstab(
-                begin[start : stop + 1], to_indices, to_data, to_r[start:stop],
-                x, best, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n,
-            )  # fmt: skip
-            for i in range(uint64(n)):
-                v[uint64(start) + i if order is None else uint64(order[uint64(start) + i])] = x[i]
-            if order is not None:
+                done = bicgstab(*chain, inner, x, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n)
+                for i in range(uint64(n)):
+                    v[uint64(order[uint64(start) + i])] = inner[i]
                 fill(held, len(r), start, stop)  # it has other numbers, and rewards of this moment
             sweeps = 4 * done + 2
             swept += sweeps * n
