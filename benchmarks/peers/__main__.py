@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -30,6 +31,7 @@ from peers.adapters import PEERS, Ours
 from peers.measure import Effort, reference, run
 from peers.models import CASES
 from tightrope import kernels, problems
+from tightrope.cli.warm import models
 
 OURS = Ours()
 HERE = Path(__file__).parents[1]
@@ -38,12 +40,16 @@ HERE = Path(__file__).parents[1]
 def warm():
     """Load and compile everything once, so that forked children need not."""
     kernels.tiers.compile_loops()
+    for make in models().values():  # one for every way to solve
+        tr.solve(make(), threads=1)
     tiny = problems.garnet(50, 2, 3, gamma=0.9)
-    tr.solve(tiny, threads=1)
+    for part in ("csgraph", "linalg"):  # of SciPy, which the engine loads when it first needs them
+        import_module(f"scipy.sparse.{part}")
     for adapter in PEERS:
         converted = adapter.convert(tiny)
         for method in adapter.methods:
-            adapter.solve(converted, method, 1e-3)()
+            go, read = adapter.ready(converted, method, 1e-3)
+            read(go())
 
 
 def contest(case, *, quick):

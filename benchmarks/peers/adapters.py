@@ -1,15 +1,16 @@
 """Each peer behind one small door: convert the model once, then solve it with a named method to a tolerance of the peer's own.
 
 Every adapter has `methods` (those of the short form are `quick`), which of them need no tolerance (`exact`),
-`refuses(mdp, method)` (why it is not asked to solve a model), `convert(mdp)` and `solve(converted, method, tolerance)`, which
-returns a thunk for the value function: reading values out of a peer is not part of solving. Tolerances are absolute; every
-adapter receives them already multiplied by the value scale.
+`refuses(mdp, method)` (why it is not asked to solve a model), `convert(mdp)` and `ready(converted, method, tolerance)`. That
+returns what solves, and what reads the value function out of the result: only the first is timed, and it does nothing that could
+have been done before. Tolerances are absolute; every adapter receives them already multiplied by the value scale.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,9 +49,8 @@ class Ours:
             find(ours)
         return ours
 
-    def solve(self, mdp, method, tolerance):  # noqa: ARG002
-        solution = tr.solve(mdp, threads=int(method[0]))
-        return lambda: solution.value
+    def ready(self, mdp, method, tolerance):  # noqa: ARG002
+        return partial(tr.solve, mdp, threads=int(method[0])), lambda solution: solution.value
 
 
 class QuantEcon:
@@ -72,15 +72,15 @@ class QuantEcon:
         Q = sp.csr_matrix((mdp.P.data, mdp.P.indices, mdp.P.indptr), shape=mdp.P.shape)
         return DiscreteDP(mdp.r, Q, mdp.gamma, pairs.states, pairs.actions)
 
-    def solve(self, ddp, method, tolerance):
+    def ready(self, ddp, method, tolerance):
         if method == "PI":
-            found = ddp.solve("policy_iteration")
+            run = partial(ddp.solve, "policy_iteration")
         elif method == "VI":
-            found = ddp.solve("value_iteration", epsilon=tolerance, max_iter=10**8)
+            run = partial(ddp.solve, "value_iteration", epsilon=tolerance, max_iter=10**8)
         else:
             k = 100 if method.endswith("100") else 20
-            found = ddp.solve("modified_policy_iteration", epsilon=tolerance, max_iter=10**7, k=k)
-        return lambda: found.v
+            run = partial(ddp.solve, "modified_policy_iteration", epsilon=tolerance, max_iter=10**7, k=k)
+        return run, lambda found: found.v
 
 
 class MDPSolver:
@@ -114,10 +114,11 @@ class MDPSolver:
         )
         return model, [0] * mdp.n_states, [0.0] * mdp.n_states
 
-    def solve(self, converted, method, tolerance):
+    def ready(self, converted, method, tolerance):
         model, policy, values = converted
         algorithm, update, *relaxation = method.split()
-        model.solve(
+        run = partial(
+            model.solve,
             algorithm=algorithm,
             update=update,
             tolerance=tolerance,
@@ -127,7 +128,7 @@ class MDPSolver:
             makeFinalCheck=False,
             parallel=False,
         )
-        return lambda: np.array(model.getValueVector())
+        return run, lambda _: np.array(model.getValueVector())
 
 
 class Storm:
@@ -154,15 +155,15 @@ class Storm:
         (formula,) = stormpy.parse_properties(f'R{{"reward"}}max=? [ Cdiscount={mdp.gamma!r} ]')
         return model, formula
 
-    def solve(self, converted, method, tolerance):
+    def ready(self, converted, method, tolerance):
         import stormpy
 
         environment = stormpy.Environment()
         options = environment.solver().min_max()
         options.precision = stormpy.Rational(tolerance)
         options.relative_termination_criterion = method.endswith("relative")
-        found = stormpy.model_checking(*converted, environment=environment)
-        return lambda: np.array(found.get_value_vector())
+        run = partial(stormpy.model_checking, *converted, environment=environment)
+        return run, lambda found: np.array(found.get_value_vector())
 
 
 class Toolbox:
@@ -185,17 +186,18 @@ class Toolbox:
         rows[pairs.states, pairs.actions] = np.arange(mdp.n_pairs)
         return np.stack([mdp.P[rows[:, a]].toarray() for a in range(A)]), mdp.r[rows], mdp.gamma
 
-    def solve(self, converted, method, tolerance):
+    def ready(self, converted, method, tolerance):
         from hiive.mdptoolbox import mdp as toolbox
 
-        if method == "PI":
-            solver = toolbox.PolicyIteration(*converted, skip_check=True)
-        elif method == "VI":
-            solver = toolbox.ValueIteration(*converted, epsilon=tolerance, skip_check=True)
-        else:
-            solver = toolbox.PolicyIterationModified(*converted, epsilon=tolerance, skip_check=True)
-        solver.run()
-        return lambda: np.array(solver.V)
+        kinds = {"PI": toolbox.PolicyIteration, "VI": toolbox.ValueIteration, "modified PI": toolbox.PolicyIterationModified}
+        options = {} if method == "PI" else {"epsilon": tolerance}
+
+        def run():
+            solver = kinds[method](*converted, skip_check=True, **options)
+            solver.run()
+            return solver
+
+        return run, lambda solver: np.array(solver.V)
 
 
 #: The likely winners first: what they need limits how long the others may take.

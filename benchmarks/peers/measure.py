@@ -140,15 +140,16 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
     while power >= TIGHTEST:
         sender.send("rung")
         tolerance = np.nan if record.method in adapter.exact else 10.0**power
+        go, read = adapter.ready(converted, record.method, tolerance * scale)
         _reset_peak()
         before = _resident()
-        wall, cpu, values = _clocked(adapter.solve, converted, record.method, tolerance * scale)
+        wall, cpu, found = _clocked(go)
         peak = _peak() - before
-        error = float(np.abs(values() - v).max() / scale)
+        error = float(np.abs(read(found) - v).max() / scale)
         best = min(best, error)
         if error <= GOAL:
             record = replace(record, wall=wall, cpu=cpu, error=error, tolerance=tolerance, solve_bytes=peak)
-            return _repeat(sender, adapter, converted, record, effort, scale)
+            return _repeat(sender, go, record, effort)
         if record.method in adapter.exact:
             break
         if time.process_time() - begun > TRYING * effort.limit:
@@ -160,7 +161,7 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
     return replace(record, status="missed", note=f"best error {best:.0e}")
 
 
-def _repeat(sender, adapter, converted, record, effort, scale):
+def _repeat(sender, go, record, effort):
     """The best wall and the best CPU time of repeats: on a shared machine the minimum is what the method itself needs.
 
     One in a thousand is left out: the clock of the processor once showed less than half of the time that a solve took. What
@@ -174,7 +175,7 @@ def _repeat(sender, adapter, converted, record, effort, scale):
         if time.perf_counter() - told > 0.1:  # not after every repeat: a message would cost short solves their caches
             sender.send("repeat")
             told = time.perf_counter()
-        wall, cpu, _ = _clocked(adapter.solve, converted, record.method, record.tolerance * scale)
+        wall, cpu, _ = _clocked(go)
         walls.append(wall)
         cpus.append(cpu)
         repeats += 1
@@ -187,11 +188,11 @@ def _least(times):
     return sorted(times)[len(times) // 1000]
 
 
-def _clocked(call, *arguments):
+def _clocked(go):
     cpu, wall = time.process_time(), time.perf_counter()
-    values = call(*arguments)
+    found = go()
     wall = time.perf_counter() - wall
-    return wall, time.process_time() - cpu, values
+    return wall, time.process_time() - cpu, found
 
 
 def _status(field):
