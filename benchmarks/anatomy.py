@@ -21,7 +21,10 @@ import tightrope as tr
 from tightrope import kernels, problems
 
 #: The models on which the best peer is less than twice as slow as we are, or was.
-CLOSE = ("tightrope .9", "forest 10 .9", "CliffWalking .99", *(f"slippery grid {size}" for size in ("100 .99", "1e3 .999", "1e4 .999", "1e4 .9999")))
+CLOSE = (
+    "tightrope .9", "forest 10 .9", "CliffWalking .99",
+    *(f"slippery grid {size}" for size in ("100 .99", "1e3 .999", "1e4 .999", "1e4 .9999")),
+)  # fmt: skip
 #: Where a loop returns counts, from which place on, and what they count.
 COUNTS = {
     "gauss_seidel_round": (2, "Bellman sweeps", "chain sweeps"),
