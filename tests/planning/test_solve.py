@@ -222,6 +222,23 @@ def test_ctrl_c_returns_the_best_so_far():
         assert (sol.lower <= tr.solve(mdp).upper).all()
 
 
+@pytest.mark.parametrize("algorithm", [None, tr.value_iteration(), tr.kappa_pi(0.3)])
+@pytest.mark.parametrize("tol", [1e-9, 1e3])
+def test_ctrl_c_in_the_first_row_returns_what_it_says(algorithm, tol):
+    """While somebody draws it, say; whether the run would have gone on or not."""
+    mdp, seen = problems.gridworld(12, 12, gamma=0.99), []
+
+    def stop(row):
+        seen.append(row)
+        raise KeyboardInterrupt
+
+    sol = tr.solve(mdp, algorithm, tol=tol, on_iteration=stop)
+    assert sol.status is tr.Status.INTERRUPTED
+    assert sol.trace.rows == tuple(seen)
+    assert sol.gap == seen[0].gap
+    assert (sol.lower <= tr.solve(mdp).upper).all()
+
+
 def test_impossible_precision_ends_with_a_status_not_a_loop():
     for gamma in (0.9, 0.999999):
         mdp = problems.garnet(30, gamma=gamma)

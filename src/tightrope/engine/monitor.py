@@ -167,19 +167,16 @@ class Monitor:
             changes, backups, seconds, late = self.backend.together(Tally(changes, backups, seconds, late))
         n = len(self.rows) + self.ahead
         row = new(Row, (n, residual, gap, certificate.relative_gap, changes, backups, seconds))
-        self.rows.append(row)
+        done = gap <= limits.goal(certificate) < inf
+        if done:
+            self.best = (rows, certificate)
+        else:
+            self._keep(certificate, rows, lasting=lasting)
+        self.rows.append(row)  # whoever interrupts from here on, or in the call, finds the best so far
         if self.on_iteration is not None:
             self.on_iteration(row)
-        if gap <= limits.goal(certificate) < inf:
-            self.best = (rows, certificate)
+        if done:
             return Status.CONVERGED
-        better = self._last is None or gap < self.best[1].gap
-        self._stalled += 1
-        if gap < 0.9 * self._mark:
-            self._stalled, self._mark = 0, gap
-        self._last = rows if lasting else rows.copy()
-        if better:
-            self.best = (self._last, certificate if lasting else certificate.copy())
         if limits.max_iterations is not None and n >= limits.max_iterations:
             return Status.MAX_ITERATIONS
         if late:
@@ -187,6 +184,17 @@ class Monitor:
         if self.stuck(certificate, changes):
             return Status.PRECISION
         return None
+
+    def _keep(self, certificate: Certificate, rows: IntArray, *, lasting: bool) -> None:
+        """Remember what was reached, if it is the best so far."""
+        gap = certificate.gap
+        better = self._last is None or gap < self.best[1].gap
+        self._stalled += 1
+        if gap < 0.9 * self._mark:
+            self._stalled, self._mark = 0, gap
+        self._last = rows if lasting else rows.copy()
+        if better:
+            self.best = (self._last, certificate if lasting else certificate.copy())
 
     def stuck(self, certificate: Certificate, changes: int) -> bool:
         """Whether rounding, not the algorithm, keeps the gap where it is."""
