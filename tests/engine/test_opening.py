@@ -100,6 +100,23 @@ def test_another_model_with_the_same_transitions_is_another_model(plays):
         assert np.abs(sol.value - v).max() <= 1e-6 * np.abs(v).max()
 
 
+def test_a_round_of_another_run_is_not_taken_for_how_this_one_began(plays):
+    """One that was interrupted, or that an algorithm made for an inner problem: the next run needs no round at all."""
+    mdp = problems.gridworld(9, 8, gamma=0.99)
+    good = tr.solve(mdp, tol=1e-9).value
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    for tol, how in ((1e-3, {"tol": 1e-12, "on_iteration": stop}), (1e-4, {"algorithm": tr.kappa_pi(0.5)})):
+        tr.solve(mdp, **how)
+        assert tr.solve(mdp, tol=tol, v0=good).iterations == 0
+        assert tr.solve(mdp, tol=tol).relative_gap <= tol
+    assert not plays
+    assert tr.solve(mdp, tol=1e-4).relative_gap <= 1e-4
+    assert len(plays) == 1
+
+
 def test_models_of_many_rounds_or_wide_rows_are_set_up_anew(plays):
     hard, wide = problems.tandem(12, gamma=0.999), problems.inventory(60, [0.02] * 50, max_order=39, gamma=0.9)
     for mdp in (hard, wide):

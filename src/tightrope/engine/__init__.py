@@ -4,7 +4,7 @@ from tightrope.engine.backend import Backend, machine
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.chain import chain_flow, chain_value, sweep_chain
 from tightrope.engine.monitor import Limits, Monitor, Row, Status
-from tightrope.engine.opening import again
+from tightrope.engine.opening import again, remember
 from tightrope.engine.optimal import Optimum, optimal
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweep, Sweeper
@@ -26,5 +26,6 @@ __all__ = [
     "chain_value",
     "machine",
     "optimal",
+    "remember",
     "sweep_chain",
 ]

@@ -94,9 +94,8 @@ class Played(NamedTuple):
 
 
 def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
-    """Keep how a solve began, if one round was enough and loops are compiled."""
-    room, limits = watch.room, watch.limits
-    begun, room.round = room.round, None
+    """Keep in its room how a solve began, if one round was enough and loops are compiled."""
+    room, limits, begun = watch.room, watch.limits, watch.room.round
     if begun is None or isinstance(begun[0], kernels.tiers.Loop) or len(watch.rows) > 1 or status is not CONVERGED:
         return
     if limits.atol is not None or limits.max_iterations is not None:

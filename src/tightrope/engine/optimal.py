@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
-from tightrope.engine.opening import remember
 from tightrope.engine.workspace import Workspace
 from tightrope.model.policy import Policy
 
@@ -90,7 +89,6 @@ def optimise(mdp: MDP, watch: Monitor, v0: FloatArray | None = None, look: Sweep
             watch.backups = earlier + work.backups
             watch.record(work.certificate(), work.rows, max(-work.low, work.high))
         return Status.INTERRUPTED
-    remember(mdp, watch, status)
     return status
 
 

@@ -41,6 +41,7 @@ class Room:
 
     def keep(self, mdp: MDP) -> None:
         """A run is over: leave the room to the next, if it is small."""
+        self.round = None
         if mdp.n_transitions < KEPT:
             mdp.facts["room"] = self
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Limits, Monitor, Room, Status, again, machine
+from tightrope.engine import Limits, Monitor, Room, Status, again, machine, remember
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
 from tightrope.solution import Solution
@@ -80,6 +80,7 @@ def solve(
         if start is None and pi0 is not None:
             start = machine(monitor).chain_value(*pi0.induced(mdp), mdp.gamma, None, 0.0, monitor)
         status = machine(monitor).optimise(mdp, monitor, start)
+        remember(mdp, monitor, status)
     if backend is None:
         monitor.room.keep(mdp)
     return Solution.of(mdp, name, monitor, status)
@@ -88,8 +89,8 @@ def solve(
 def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = None, pi0: Policy | None = None) -> Status:
     """Iterate until the monitor says stop; Ctrl-C ends the run with what was proved so far."""
     now = algorithm.init(mdp, v0, pi0, monitor)
-    status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual, lasting=True)
     try:
+        status = monitor.record(now.certificate, np.asarray(now.greedy.rows), now.residual, lasting=True)
         while status is None:
             machine(monitor).keep(now, monitor)
             now = algorithm.step(mdp, now, monitor, monitor.limits.goal(now.certificate))
