@@ -53,6 +53,10 @@ def gauss_seidel(
                 even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k = last
+            elif others is None and last == k + TWO:
+                even = data[k] * v[indices[k]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = last
             else:
                 while k + ONE < last:
                     near, far = uint64(indices[k]), uint64(indices[k + ONE])
