@@ -10,7 +10,6 @@ import numpy as np
 from tightrope import archive, extras
 from tightrope.engine.certificate import Certificate
 from tightrope.engine.monitor import Monitor, Row, Status
-from tightrope.engine.opening import Played
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
@@ -18,12 +17,11 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     import os
 
+    from tightrope.engine.opening import Played
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
 __all__ = ["Row", "Solution", "Status", "Trace"]
-
-_new = object.__new__
 
 
 @dataclass(slots=True)
@@ -79,31 +77,11 @@ class Solution:
         known["algorithm"], known["model"], known["choices"] = algorithm, model, choices
 
     @classmethod
-    def of(cls, mdp: MDP, algorithm: str, monitor: Monitor, status: Status) -> Solution:
+    def of(cls, mdp: MDP, algorithm: str, run: Monitor | Played, status: Status) -> Solution:
         """The solution a finished run has come to."""
-        return cls(*_fields(mdp.pairs, repr(mdp), algorithm, monitor, status))
-
-    @classmethod
-    def later(cls, played: tuple[Any, ...]) -> Solution:
-        """The solution that an opening has come to, made out of it when somebody looks: some take less time than that."""
-        made = _new(cls)
-        made.__dict__["_played"] = played
-        return made
-
-    if not TYPE_CHECKING:  # which is to go on telling who misspells an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            left = self.__dict__.get("_played")
-            if left is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            played = Played(*left)
-            opening = played.opening
-            Solution.__init__(self, *_fields(opening.pairs, opening.summary, "Engine()", played, played.status))
-            self.__dict__.pop("_played", None)
-            return getattr(self, name)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"policy": self.policy} | self.__dict__  # whole, once somebody has looked
+        rows, certificate = run.best
+        trace = Trace(tuple(run.rows))
+        return cls(Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(run.choices))
 
     @property
     def converged(self) -> bool:
@@ -219,12 +197,6 @@ class Solution:
             f"  {self.algorithm}\n  {self.model}\n"
             f"  v* in [{smallest:.6g}, {largest:.6g}]"
         )
-
-
-def _fields(pairs: Pairs, model: str, algorithm: str, run: Monitor | Played, status: Status) -> tuple[Any, ...]:
-    """What a solution is made of."""
-    rows, certificate = run.best
-    return Policy(pairs, frozen(rows), None), certificate, status, Trace(tuple(run.rows)), algorithm, model, tuple(run.choices)
 
 
 def trace_rows(table: FloatArray) -> list[Row]:

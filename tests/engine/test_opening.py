@@ -1,6 +1,5 @@
 """Solves of the same model once more: the same bits by the round that was enough, and by nothing else."""
 
-import copy
 import pickle
 import subprocess
 import sys
@@ -190,27 +189,6 @@ def test_bad_input_is_refused_however_often_the_model_was_solved():
             tr.solve(mdp, **bad)
     with pytest.raises(InvalidArgument, match="solve needs a model"):
         tr.solve(7)
-
-
-def test_a_solution_is_whole_whoever_looks_first(tmp_path):
-    mdp = problems.forest(30, gamma=0.95)
-    first = tr.solve(mdp)
-    for look in (
-        lambda sol: pickle.loads(pickle.dumps(sol)),  # noqa: S301  (our own)
-        copy.copy,
-        copy.deepcopy,
-        lambda sol: (sol.save(tmp_path / "solution.npz"), tr.Solution.load(tmp_path / "solution.npz"))[1],
-        lambda sol: (repr(sol), sol)[1],
-        lambda sol: (hasattr(sol, "no such thing"), sol)[1],
-    ):
-        sol = tr.solve(mdp)
-        assert "_played" in vars(sol)
-        same(look(sol), first)
-        assert "_played" not in vars(sol)
-    with pytest.raises(AttributeError, match="'Solution' object has no attribute 'valve'"):
-        tr.solve(mdp).valve  # noqa: B018
-    with pytest.raises(AttributeError, match="cannot assign"):
-        tr.solve(mdp).status = None
 
 
 def test_a_room_goes_nowhere_with_its_opening():

@@ -31,28 +31,30 @@ CONVERGED, INTERRUPTED = Status.CONVERGED, Status.INTERRUPTED
 class Opening:
     """The round that was enough: the loop and all that it takes but u and the greedy pairs, and the model and tolerance."""
 
-    __slots__ = ("choices", "index", "loop", "model", "pairs", "resolved", "states", "summary", "tol")
+    __slots__ = ("choices", "index", "loop", "model", "resolved", "states", "tol")
 
     def __init__(self, mdp: MDP, tol: float, choices: list[str], loop: Any, *arguments: Any) -> None:
-        self.model, self.pairs, self.summary = mdp.arrays, mdp.pairs, repr(mdp)
-        self.states, self.index = mdp.n_states, mdp.first.dtype
+        self.model, self.states, self.index = mdp.arrays, mdp.n_states, mdp.first.dtype
         self.tol, self.choices = tol, tuple(choices)
         self.loop, self.resolved = partial(loop, *arguments), False
 
-    def play(self) -> tuple[Any, ...] | None:
-        """The round once more, from nothing: what makes a `Played`; None if it was not enough for once."""
+    def play(self) -> Played | None:
+        """The round once more, from nothing; None if it was not enough for once."""
         begin, status = perf_counter(), CONVERGED
         u, rows = empty(self.states), empty(self.states, self.index)
         try:
             found = self.loop(u, rows)
         except KeyboardInterrupt:  # comes when the loop is over, and takes away what it has returned
             status, found = INTERRUPTED, self.loop(u, rows)
-        seen = found[0]
-        if not seen[5] - seen[4] <= self.tol * seen[6] < inf:
+        (below, above, least, most, low, high, scale, floor), computed = found[:2]
+        gap = high - low
+        if not gap <= self.tol * scale < inf:
             return None
         if not self.resolved:
             self._resolve(u, rows)
-        return self, u, rows, found, status, perf_counter() - begin
+        row = new(Row, (1, max(-below, above), gap, gap / scale, self.states, computed, perf_counter() - begin))
+        certificate = new(Certificate, (u, low, high, scale, floor, (least, most)))
+        return new(Played, ((rows, certificate), (row,), self.choices, status))
 
     def _resolve(self, u: FloatArray, rows: IntArray) -> None:
         """Have the loop for arguments of these types at hand: to look it up for thirty takes a microsecond."""
@@ -65,32 +67,12 @@ class Opening:
 
 
 class Played(NamedTuple):
-    """What an opening has come to; a run that is over, as `Solution` asks about it."""
+    """What an opening has come to: the pairs its policy takes and what is proved, one row, what was decided, how it ended."""
 
-    opening: Opening
-    u: FloatArray
-    taken: IntArray
-    found: tuple[Any, ...]
+    best: tuple[IntArray, Certificate]
+    rows: tuple[Row]
+    choices: tuple[str, ...]
     status: Status
-    seconds: float
-
-    @property
-    def best(self) -> tuple[IntArray, Certificate]:
-        """The policy, as the pairs it takes, and what is proved about it."""
-        _, _, least, most, low, high, scale, floor = self.found[0]
-        return self.taken, new(Certificate, (self.u, low, high, scale, floor, (least, most)))
-
-    @property
-    def rows(self) -> tuple[Row]:
-        """The trace: one row."""
-        below, above, _, _, low, high, scale, _ = self.found[0]
-        gap = high - low
-        return (new(Row, (1, max(-below, above), gap, gap / scale, len(self.u), self.found[1], self.seconds)),)
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """What was decided, in words."""
-        return self.opening.choices
 
 
 def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
@@ -104,7 +86,7 @@ def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
         room.opening = Opening(mdp, limits.tol, watch.choices, *begun)
 
 
-def again(mdp: MDP, tol: float) -> tuple[Any, ...] | None:
+def again(mdp: MDP, tol: float) -> Played | None:
     """The solve of a model that has just been solved to the same tolerance by one round; None if there was none such."""
     facts: dict[str, Any] = getattr(mdp, "facts", NONE)
     room = facts.pop("room", None)  # nobody else has it now

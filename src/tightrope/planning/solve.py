@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tightrope.model.policy import Policy
     from tightrope.planning.iteration import PolicyIteration
 
+#: What solves when no algorithm is named, as it prints.
+ENGINE = "Engine()"
+
 
 def solve(
     mdp: MDP,
@@ -57,7 +60,7 @@ def solve(
     ):  # fmt: skip
         played = again(mdp, tol)
         if played is not None:
-            return Solution.later(played)
+            return Solution.of(mdp, ENGINE, played, played.status)
     if not hasattr(mdp, "n_states"):
         found = type(mdp).__name__
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
@@ -68,7 +71,7 @@ def solve(
     limits = Limits(tol, atol, max_iterations, max_seconds)
     team = None if threads is None else validate.positive_integer(threads, "threads")
     monitor = Monitor(limits, on_iteration, team, backend=backend, room=Room.of(mdp) if backend is None else None)
-    name = "Engine()" if algorithm is None else repr(algorithm)
+    name = ENGINE if algorithm is None else repr(algorithm)
     if backend is not None:
         mdp, v0, pi0 = backend.place(mdp, v0, pi0, name, monitor)
     if pi0 is not None:
