@@ -87,18 +87,17 @@ def _better(record, heats):
     return replace(record, wall=wall, cpu=cpu, repeats=record.repeats + again[0].repeats)
 
 
-def extras(*, quick):
-    """The other measurements, each also a script of its own."""
-    import anatomy
-    import bandwidth
-    import cold
-    import scaling
+#: The other measurements, each also a script of its own.
+EXTRAS = ("bandwidth", "anatomy", "scaling", "cold")
 
+
+def extras(names, *, quick):
+    """The other measurements of these names."""
     found = {}
-    for module in (bandwidth, anatomy, scaling, cold):
+    for name in names:
         begun = time.perf_counter()
-        found[module.__name__] = module.measure(quick=quick)
-        print(f"{module.__name__}: {time.perf_counter() - begun:.0f} s", flush=True)
+        found[name] = import_module(name).measure(quick=quick)
+        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
     return found
 
 
@@ -106,7 +105,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small models, short limits, fewer methods")
     parser.add_argument("--only", default="", help="only models whose name contains this")
-    again_help = "measure models whose name contains one of these again, or the 'extras'; keep the rest"
+    again_help = f"measure models whose name contains one of these again, {', '.join(EXTRAS)}, or all 'extras'; keep the rest"
     parser.add_argument("--again", nargs="+", default=[], help=again_help)
     parser.add_argument("--no-extras", action="store_true", help="leave out bandwidth, growth and cold start")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the report again")
@@ -119,11 +118,13 @@ def main():
         warm()
         print(f"packages loaded and warm after {time.perf_counter() - begun:.0f} s", flush=True)
         records, models, more, again = [], [], {}, []
+        all_extras = "extras" in options.again or not (options.no_extras or options.again)
+        wanted = [name for name in EXTRAS if all_extras or name in options.again]
         context = partial(results.about, load, quick=options.quick)
         if options.again:
             before = results.load(options.out)
             again = [case.name for case in CASES if any(word in case.name for word in options.again)]
-            if not again and "extras" not in options.again:
+            if not again and not wanted:
                 parser.error(
                     f"no model's name contains {' or '.join(options.again)}; the names are in {options.out / 'RESULTS.md'}"
                 )
@@ -131,7 +132,7 @@ def main():
             models = [model for model in before["models"] if model["name"] not in again]
             more = before["extras"]
             about_then, now = before["about"], context()["date"]
-            what = [*again, "all sections but those on models"] if "extras" in options.again else again
+            what = [*again, *wanted]
             context = partial(dict, about_then, again=[*about_then.get("again", []), f"{', '.join(what)} ({now})"])
         for case in CASES:
             if options.only not in case.name or (options.quick and not case.quick) or (options.again and case.name not in again):
@@ -142,8 +143,8 @@ def main():
             models.append(about)
             print(report.line(found, time.perf_counter() - started), flush=True)
             results.save(options.out, records, models, more, context())
-        if "extras" in options.again or not (options.no_extras or options.again):
-            more = extras(quick=options.quick)
+        if wanted:
+            more = more | extras(wanted, quick=options.quick)
         names = [case.name for case in CASES]
         records.sort(key=lambda record: names.index(record.model))
         models.sort(key=lambda model: names.index(model["name"]))

@@ -46,13 +46,13 @@ def anatomy_section(found):
     rows = []
     for name, part in found["parts"].items():
         compiled = min(inside(part["loops"]), part["seconds"])
-        times = (part["seconds"], compiled, part["seconds"] - compiled, part["first"])
+        times = (part["seconds"], compiled, part["seconds"] - compiled, part["anew"], part["first"])
         rows.append((name, *map(ms, times), described(part["loops"])))
-    text = """Processor milliseconds of a solve, of the compiled loops in it, and of Python around them; of the first solve of a
-model that was just made, which finds out what the model keeps for the next; and what those loops did. Bellman sweeps count the
-spreading of first values and the look that proves the answer; κ-PI's `factor_round` solves an inner problem and `value` evaluates
-its policy."""
-    parts = table(("solve", "ms", "loops", "Python", "first", "loops are"), rows)
+    text = """Processor milliseconds of a solve, of the compiled loops in it, and of Python around them; of a solve that is
+set up anew, and does not begin as the last one did; of the first solve of a model that was just made, which finds out what the
+model keeps for the next; and what those loops did. Bellman sweeps count the spreading of first values and the look that proves
+the answer; κ-PI's `factor_round` solves an inner problem and `value` evaluates its policy."""
+    parts = table(("solve", "ms", "loops", "Python", "anew", "first", "loops are"), rows)
     costs = [
         (name, ms(x["proved"]), f"{x['tolerance']:.0e}", ms(x["right"]), f"{x['right'] / x['proved']:.2f}")
         for name, x in found["proof"].items()
