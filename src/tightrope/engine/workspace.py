@@ -75,7 +75,6 @@ class Workspace:
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
         self._room = room or Room()
-        self._room.round = None
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         shape = outline(mdp)
