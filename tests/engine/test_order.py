@@ -6,6 +6,7 @@ from collections import deque
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 import tightrope as tr
 from tightrope import kernels, problems
@@ -13,7 +14,7 @@ from tightrope.engine import outline
 from tightrope.engine.outline import AS_NUMBERED
 from tightrope.engine.room import Room
 from tightrope.experiments.tour import rooms
-from tightrope.kernels import team
+from tightrope.kernels import team, unsigned
 
 
 def renumbered(mdp, seed=0):
@@ -51,6 +52,41 @@ def random_model(seed, S=40, sinks=3, beyond=5):
         P[2 * s + a, to] = 1.0
     P /= P.sum(axis=1, keepdims=True)
     return tr.MDP(P, rng.normal(size=2 * S), 0.95)
+
+
+def width(P):
+    """What `kernels.graph.width` finds, and the order it is found in."""
+    indptr, indices = unsigned(P.indptr), unsigned(P.indices)
+    order, place = np.empty((2, P.shape[0]), indices.dtype)
+    found = kernels.graph.width(indptr, indices, np.empty_like(indptr), np.empty_like(indices), order, place)
+    return int(found), order.astype(int), place.astype(int)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_width_of_a_chain_is_that_of_an_order_by_distance(seed):
+    P = sp.csr_array(sp.random_array((60, 60), density=0.02, rng=np.random.default_rng(seed)) + 0.5 * sp.eye_array(60))
+    found, order, place = width(P)
+    np.testing.assert_array_equal(order[place], np.arange(60))
+    i, j = P.nonzero()
+    assert found == np.abs(place[i] - place[j]).max()
+    steps = shortest_path(P, directed=False, unweighted=True)
+    parts, of = connected_components(P, directed=False)
+    assert parts > 1
+    begins = [0, *(1 + np.flatnonzero(np.diff(of[order]))), 60]
+    assert len(begins) == parts + 1  # one after the other
+    for lo, hi in itertools.pairwise(begins):
+        far = steps[order[lo], order[lo:hi]]
+        assert (np.diff(far) >= 0).all()
+
+
+@pytest.mark.parametrize(("mdp", "least"), [(problems.queue(200), 1), (grid(side=20), 20)])
+def test_the_width_of_a_chain_does_not_depend_much_on_how_states_are_numbered(mdp, least):
+    """A path has a band of one on either side, whoever is met first, and a grid one of about its side."""
+    mixed, _ = renumbered(mdp, 3)
+    P, _ = tr.Policy.uniform(mixed).induced(mixed)
+    assert least <= width(sp.csr_array(P))[0] <= 1.2 * least + 1
+    i, j = P.nonzero()
+    assert np.abs(i - j).max() > 10 * least
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -138,12 +138,7 @@ def factor_cost(P: sp.csr_array) -> float:
         return SPARSE * P.nnz
     if S > ORDERED:
         return np.inf
-    from scipy.sparse.csgraph import reverse_cuthill_mckee  # noqa: PLC0415  (rarely needed)
-
-    where = sp.csr_matrix((np.ones(P.nnz, np.int8), P.indices, P.indptr), shape=P.shape)  # SciPy adds it to its mirror image
-    place = np.empty(S, P.indices.dtype)
-    place[reverse_cuthill_mckee(where, symmetric_mode=False)] = np.arange(S, dtype=place.dtype)
-    distance = np.repeat(place, np.diff(P.indptr))
-    distance -= place[P.indices]
-    width = float(np.abs(distance, out=distance).max()) + 1.0
+    indptr, indices = unsigned(P.indptr), unsigned(P.indices)
+    scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices), *np.empty((2, S), indices.dtype)
+    width = float(kernels.graph.width(indptr, indices, *scratch)) + 1.0
     return min(S * width * width, 10.0 * width**3 + 100.0 * P.nnz)

@@ -7,6 +7,32 @@ from tightrope.kernels.tiers import loop, uint64
 
 
 @loop
+def predecessors(indptr, indices, first, begin, sources):
+    """The transitions turned round: `sources` of those that lead to state j end before begin[j], and begin where j - 1's end.
+
+    State s owns the rows first[s]..first[s+1]-1, or row s alone where first is None. Who stays put is left out.
+    """
+    size = uint64(len(begin) - 1)
+    for s in range(size + ONE):
+        begin[s] = 0
+    for s in range(size):
+        lo, hi = (s, s + ONE) if first is None else (uint64(first[s]), uint64(first[s + ONE]))
+        for k in range(uint64(indptr[lo]), uint64(indptr[hi])):
+            j = uint64(indices[k])
+            if j != s:
+                begin[j + ONE] += ONE
+    for s in range(size):
+        begin[s + ONE] += begin[s]
+    for s in range(size):
+        lo, hi = (s, s + ONE) if first is None else (uint64(first[s]), uint64(first[s + ONE]))
+        for k in range(uint64(indptr[lo]), uint64(indptr[hi])):
+            j = uint64(indices[k])
+            if j != s:
+                sources[begin[j]] = s
+                begin[j] += ONE
+
+
+@loop
 def outward(indptr, indices, first, begin, sources, order, place):
     """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
 
@@ -14,30 +40,19 @@ def outward(indptr, indices, first, begin, sources, order, place):
     """
     size = uint64(len(place))
     found = uint64(0)
-    for s in range(size + ONE):
-        begin[s] = 0
+    predecessors(indptr, indices, first, begin, sources)
     for s in range(size):
         sink = True
         for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
-            j = uint64(indices[k])
-            if j != s:
-                begin[j + ONE] += ONE
+            if indices[k] != s:
                 sink = False
+                break
         place[s] = size
         if sink:
             order[found] = s
             place[s] = found
             found += ONE
     sinks = found
-    for s in range(size):
-        begin[s + ONE] += begin[s]
-    for s in range(size):
-        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
-            j = uint64(indices[k])
-            if j != s:
-                sources[begin[j]] = s
-                begin[j] += ONE
-    # What came to lie at j begins where that of j - 1 ends by now.
     done = uint64(0)
     while done < found:
         j = uint64(order[done])
@@ -54,6 +69,56 @@ def outward(indptr, indices, first, begin, sources, order, place):
             place[s] = found
             found += ONE
     return sinks
+
+
+@loop
+def width(indptr, indices, begin, sources, order, place):
+    """How wide a band a chain is whose states are in the order of their distance from one that is far from others.
+
+    That order is Cuthill and McKee's, but for who comes first among neighbours, who may be either end of a move. `begin` [S+1],
+    `sources` [transitions], `order` and `place` [S] are scratch.
+    """
+    size = uint64(len(place))
+    predecessors(indptr, indices, None, begin, sources)
+    for s in range(size):
+        place[s] = size
+    known = uint64(0)
+    for s in range(size):
+        if place[s] < size:
+            continue
+        start = s
+        for again in range(2):  # who is reached last is far from others
+            found = known + ONE
+            order[known] = start
+            place[start] = known
+            done = known
+            while done < found:
+                i = uint64(order[done])
+                for k in range(uint64(indptr[i]), uint64(indptr[i + ONE])):
+                    j = uint64(indices[k])
+                    if place[j] == size:
+                        order[found] = j
+                        place[j] = found
+                        found += ONE
+                for k in range(uint64(begin[i - ONE]) if i > 0 else uint64(0), uint64(begin[i])):
+                    j = uint64(sources[k])
+                    if place[j] == size:
+                        order[found] = j
+                        place[j] = found
+                        found += ONE
+                done += ONE
+            start = uint64(order[found - ONE])
+            if again == 0:
+                for i in range(known, found):
+                    place[order[i]] = size
+        known = found
+    furthest = uint64(0)
+    for s in range(size):
+        here = uint64(place[s])
+        for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
+            there = uint64(place[indices[k]])
+            furthest = max(furthest, there - here if there > here else here - there)
+    return furthest
 
 
 @loop
