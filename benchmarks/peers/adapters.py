@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tracemalloc
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +52,18 @@ class Ours:
 
     def ready(self, mdp, method, tolerance):  # noqa: ARG002
         return partial(tr.solve, mdp, threads=int(method[0])), lambda solution: solution.value
+
+    def allocates(self, mdp, method):
+        """The most bytes that arrays of a first solve take at a time, what the model then keeps included.
+
+        The process as a whole may grow by less: it has memory left over from before.
+        """
+        twin = tr.MDP(mdp.P, mdp.r, mdp.gamma, mdp.first)
+        tracemalloc.start()
+        tr.solve(twin, threads=int(method[0]))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak
 
 
 class QuantEcon:

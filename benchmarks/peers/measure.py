@@ -148,6 +148,8 @@ def _climb(sender, adapter, converted, record, truth, effort, known):
         error = float(np.abs(read(found) - v).max() / scale)
         best = min(best, error)
         if error <= GOAL:
+            if hasattr(adapter, "allocates"):
+                peak = max(peak, adapter.allocates(converted, record.method))
             record = replace(record, wall=wall, cpu=cpu, error=error, tolerance=tolerance, solve_bytes=peak)
             return _repeat(sender, go, record, effort)
         if record.method in adapter.exact:

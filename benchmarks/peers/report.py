@@ -206,9 +206,10 @@ def _memory(contests, models):
         "its model MB",
         "its solve MB",
     )
-    text = """Growth of the process's resident memory, so small numbers are rough. Our conversion is validation: the SciPy arrays
-are shared. The budget is 1.5 times the model's arrays plus 8 vectors; at most 1 is within it (left out where the
-arrays take less than 1 MB)."""
+    text = """Growth of the process's resident memory, so small numbers are rough; for our solves at least what the arrays of a
+first solve take, with all that the model keeps, which does not show where the process has memory to spare. Our conversion
+is validation: the SciPy arrays are shared. The budget is 1.5 times the model's arrays plus 8 vectors; at most 1 is within
+it (left out where the arrays take less than 1 MB)."""
     return f"## Conversion and memory\n\n{text}\n\n" + table(head, rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import model_band
-from tightrope.engine.room import PIECES
+from tightrope.engine.room import PIECES, begin_in
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -146,13 +145,12 @@ def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:
     """
     name = "cuts" if order is None else "cuts in order"
     if name not in mdp.facts:
-        indptr, first = mdp.P.indptr, mdp.first
-        widest = mdp.widest
+        indptr, first, begin = mdp.P.indptr, mdp.first, mdp.chain_begin
         if order is not None:
-            widest, sizes = widest[order], np.diff(indptr[first])[order]
+            sizes, begin = np.diff(indptr[first])[order], begin_in(mdp, order)
             indptr, first = np.cumsum(np.append(0, sizes)), np.arange(len(first))
         states = team.ranges(indptr, first, outline(mdp).pieces)
-        ends = np.cumsum([0, *(int(widest[lo:hi].sum()) for lo, hi in states)]).tolist()
-        mdp.facts[name] = [(*part, *room) for part, room in zip(states, itertools.pairwise(ends), strict=True)]
+        ends = [(int(begin[lo]), int(begin[hi])) for lo, hi in states]
+        mdp.facts[name] = [(*part, *room) for part, room in zip(states, ends, strict=True)]
     found: list[tuple[int, int, int, int]] = mdp.facts[name]
     return found

@@ -18,6 +18,15 @@ PIECES = 8
 KEPT = 500_000
 
 
+def begin_in(mdp: MDP, order: Any) -> Any:
+    """`mdp.chain_begin` for rows in this order of states, or as they are numbered."""
+    if order is None:
+        return mdp.chain_begin
+    begin = np.zeros_like(mdp.chain_begin)
+    np.cumsum(np.diff(mdp.chain_begin)[order], out=begin[1:])
+    return begin
+
+
 class Room:
     """Room for the chain of a policy, its band, the rewards of a surrogate and ceilings, each used by one step at a time."""
 
@@ -28,7 +37,6 @@ class Room:
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
-    _krylov: tuple[Any, ...] | None = None
     #: The last round in one call, if it can be had again: the loop and what it took, but for u and the greedy pairs.
     round: tuple[Any, ...] | None = None
     #: How a solve begins that one round is enough for.
@@ -60,13 +68,11 @@ class Room:
     def slots(self, mdp: MDP, order: Any) -> tuple[Any, ...]:
         """Room for a chain whose rows change one by one, in this order of states: held, begin, indices, data and r.
 
-        The last three are those of `chain`.
+        All but `begin` are those of `chain`.
         """
         if self._slots is None or self._P is not mdp.P or self._order is not order:
-            _, indices, data, r = self.chain(mdp)
-            begin = np.zeros(mdp.n_states + 1, indices.dtype)
-            np.cumsum(mdp.widest if order is None else mdp.widest[order], out=begin[1:])
-            self._slots, self._order = (np.empty_like(begin[1:]), begin, indices, data, r), order
+            indptr, indices, data, r = self.chain(mdp)
+            self._slots, self._order = (indptr[: mdp.n_states], begin_in(mdp, order), indices, data, r), order
         return self._slots
 
     def band(self, mdp: MDP, band: Band) -> tuple[FloatArray, FloatArray]:
@@ -93,16 +99,7 @@ class Room:
             self._ceilings = np.empty(mdp.n_pairs), np.empty(mdp.n_states)
         return self._ceilings
 
-    def krylov(self, mdp: MDP, order: Any) -> tuple[Any, ...]:
-        """The vectors that BiCGSTAB works in, the last of which is for an order of states: None without one."""
-        if self._P is not mdp.P:
-            self._clear(mdp)
-        if self._krylov is None or (self._krylov[-1] is None) != (order is None):
-            vectors = [np.empty(mdp.n_states) for _ in range(5 if order is None else 6)]
-            self._krylov = (*vectors, None) if order is None else tuple(vectors)
-        return self._krylov
-
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
         self._P, self._chain, self._slots, self._band = mdp.P, None, None, None
-        self._rewards, self._ceilings, self._krylov = None, None, None
+        self._rewards, self._ceilings = None, None

@@ -254,8 +254,10 @@ class Workspace:
 
         u is scratch.
         """
-        chain, vectors = self._room.slots(self._mdp, parts.order), self._room.krylov(self._mdp, parts.order)
-        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, *self.aim, *parts, lo, hi)
+        size = int(np.diff(parts.begin[lo : hi + 1]).max())
+        inner = None if parts.order is None else np.empty(size)
+        chain, vectors = self._room.slots(self._mdp, parts.order), (np.empty(size) for _ in range(5))
+        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, inner, *self.aim, *parts, lo, hi)
         missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
         self.backups += computed + swept
         self.improved += improved

@@ -155,17 +155,19 @@ class MDP:
         return int(np.diff(self.P.indptr).max())
 
     @property
-    def widest(self) -> IntArray:
-        """The largest number of successors that a pair of each state has [S]."""
-        if "widest" not in self.facts:
-            self.facts["widest"] = np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1])
-        found: IntArray = self.facts["widest"]
+    def chain_begin(self) -> IntArray:
+        """Where room for each state's row of a chain begins that is enough for its widest pair, and where the last ends [S+1]."""
+        if "chain begin" not in self.facts:
+            begin = np.zeros(self.n_states + 1, self.arrays[1].dtype)
+            np.cumsum(np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1]), out=begin[1:])
+            self.facts["chain begin"] = begin
+        found: IntArray = self.facts["chain begin"]
         return found
 
     @cached_property
     def chain_room(self) -> int:
         """The largest number of transitions that the chain of a deterministic policy can have."""
-        return int(self.widest.sum())
+        return int(self.chain_begin[-1])
 
     @cached_property
     def facts(self) -> dict[str, Any]:
