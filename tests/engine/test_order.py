@@ -54,6 +54,25 @@ def random_model(seed, S=40, sinks=3, beyond=5):
     return tr.MDP(P, rng.normal(size=2 * S), 0.95)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_one_pass_finds_sinks_and_the_widest_rows(seed):
+    """Against the definitions, one state at a time; some of the models have a state that cannot be left."""
+    rng = np.random.default_rng(seed)
+    first = np.append(0, np.cumsum(rng.integers(1, 4, size=12)))
+    states = np.repeat(np.arange(12), np.diff(first))
+    P = rng.random((first[-1], 12)) * (rng.random((first[-1], 12)) < 0.3)
+    P[np.arange(first[-1]), states] += 0.1
+    P[rng.random(first[-1]) < 0.2] = 0.0
+    P[P.sum(axis=1) == 0.0, states[P.sum(axis=1) == 0.0]] = 1.0  # stays
+    mdp = tr.MDP(P / P.sum(axis=1, keepdims=True), rng.normal(size=first[-1]), 0.9, first)
+    widths = [[np.count_nonzero(P[l]) for l in range(first[s], first[s + 1])] for s in range(12)]
+    assert mdp.width == max(map(max, widths))
+    assert mdp.chain_begin.tolist() == np.append(0, np.cumsum([max(w) for w in widths])).tolist()
+    assert mdp.chain_room == sum(max(w) for w in widths)
+    stays = [all((np.flatnonzero(P[l]) == [s]).all() for l in range(first[s], first[s + 1])) for s in range(12)]
+    assert mdp.has_sinks == any(stays)
+
+
 def width(P):
     """What `kernels.graph.width` finds, and the order it is found in."""
     indptr, indices = unsigned(P.indptr), unsigned(P.indices)

@@ -69,6 +69,7 @@ def test_what_fits_is_shared_and_the_users_own_array_stays_writable():
         (csr([0.5, 0.5, 1, 1], [1, 0, 0, 1], [0, 2, 3, 4], 2), "columns out of order"),
         (csr([0.5, 0.5, 1, 1], [0, 1, 0, 1], [0, 2, 3, 4], 2, np.int64), "64-bit indices"),
         (csr([0.5, 0.5, 1, 1], [0, 1, 0, 1], [0, 2, 3, 4], 2).astype(np.float32), "32-bit numbers"),
+        (csr([0.5, 0.5, 1, 1], [1, 0, 0, 1], [0, 2, 3, 4], 2).astype(np.float32), "32-bit numbers out of order"),
         (csr([0.5, 0.5, 1, 1], [0, 1, 0, 1], [0, 2, 3, 4], 2).tocsc(), "another format"),
         (csr([0.5, 0.5, 1, 1], [0, 1, 0, 1], [0, 2, 3, 4], 2).tocoo(), "a list of entries"),
         (sp.csr_matrix(P), "the old matrix class"),

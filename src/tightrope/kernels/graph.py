@@ -1,9 +1,28 @@
-"""Orders of the states of a model in which values spread fast, from the graph of its transitions."""
+"""The graph of a model's transitions: how wide it is, what can be left and reached, and orders in which values spread fast."""
 
 from __future__ import annotations
 
 from tightrope.kernels.serial import ONE
 from tightrope.kernels.tiers import loop, uint64
+
+
+@loop
+def survey(indptr, indices, first, begin):
+    """The largest number of successors of a pair, and whether some state cannot be left, whatever is done.
+
+    `begin` [S+1] becomes where room for each state's row of a chain begins that is enough for its widest pair.
+    """
+    width, sinks, total = uint64(0), False, uint64(0)
+    begin[0] = 0
+    for s in range(uint64(len(first) - 1)):
+        widest, stays = uint64(0), True
+        for l in range(uint64(first[s]), uint64(first[s + ONE])):
+            lo, hi = uint64(indptr[l]), uint64(indptr[l + ONE])
+            widest = max(widest, hi - lo)
+            stays = stays and hi == lo + ONE and indices[lo] == s
+        width, sinks, total = max(width, widest), sinks or stays, total + widest
+        begin[s + ONE] = total
+    return width, sinks
 
 
 @loop

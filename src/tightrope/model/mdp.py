@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from tightrope import kernels
 from tightrope.kernels import unsigned
 from tightrope.model import build, gym, validate
 from tightrope.model.pairs import Pairs
@@ -17,6 +17,8 @@ from tightrope.model.validate import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import scipy.sparse as sp
 
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
@@ -71,11 +73,9 @@ class MDP:
             if start is None
             else validate.distribution(start, n_states, "start")
         )
-        shared = sp.csr_array(
-            (frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)), shape=matrix.shape, copy=False
-        )
-        shared.has_canonical_format = True
-        self._set(shared, frozen(rewards), discount, pairs, frozen(begin), slack)
+        matrix.data, matrix.indices, matrix.indptr = frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)
+        matrix.has_canonical_format = True
+        self._set(matrix, frozen(rewards), discount, pairs, frozen(begin), slack)
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(("P", "r", "gamma", "pairs", "start", "slack"), values, strict=True):
@@ -135,11 +135,6 @@ class MDP:
         """Which states are terminal [S]: every action stays there for sure with reward zero."""
         return np.logical_and.reduceat(self._stays & (self.r == 0.0), self.first[:-1])
 
-    @cached_property
-    def has_sinks(self) -> bool:
-        """Whether some state cannot be left, whatever its rewards."""
-        return bool(np.logical_and.reduceat(self._stays, self.first[:-1]).any())
-
     @property
     def _stays(self) -> BoolArray:
         """Which pairs stay where they are for sure [L]."""
@@ -150,24 +145,35 @@ class MDP:
         return stays
 
     @cached_property
+    def has_sinks(self) -> bool:
+        """Whether some state cannot be left, whatever its rewards."""
+        return self._survey[0]
+
+    @cached_property
     def width(self) -> int:
         """The largest number of successors of a pair."""
-        return int(np.diff(self.P.indptr).max())
+        return self._survey[1]
 
     @property
     def chain_begin(self) -> IntArray:
         """Where room for each state's row of a chain begins that is enough for its widest pair, and where the last ends [S+1]."""
-        if "chain begin" not in self.facts:
-            begin = np.zeros(self.n_states + 1, self.arrays[1].dtype)
-            np.cumsum(np.maximum.reduceat(np.diff(self.P.indptr), self.first[:-1]), out=begin[1:])
-            self.facts["chain begin"] = begin
-        found: IntArray = self.facts["chain begin"]
-        return found
+        return self._survey[2]
 
     @cached_property
     def chain_room(self) -> int:
         """The largest number of transitions that the chain of a deterministic policy can have."""
         return int(self.chain_begin[-1])
+
+    @property
+    def _survey(self) -> tuple[bool, int, IntArray]:
+        """What one pass over P finds out; once for a model and its twins."""
+        if "survey" not in self.facts:
+            indptr, indices, _, _, first, _ = self.arrays
+            begin = np.empty(self.n_states + 1, indices.dtype)
+            width, sinks = kernels.graph.survey(indptr, indices, first, begin)
+            self.facts["survey"] = bool(sinks), int(width), begin
+        found: tuple[bool, int, IntArray] = self.facts["survey"]
+        return found
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -201,7 +207,8 @@ class MDP:
 
     @cached_property
     def _summary(self) -> str:
-        low, high = int(self.pairs.counts.min()), int(self.pairs.counts.max())
+        counts = self.pairs.counts
+        low, high = int(counts.min()), int(counts.max())
         actions = f"{low}" if low == high else f"{low} to {high}"
         size = self.nbytes / 1e6
         return (

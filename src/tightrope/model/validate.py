@@ -177,12 +177,11 @@ def transitions(P: object) -> sp.csr_array:
         )
     if sp.issparse(P):
         sound(P)
-    matrix = sp.csr_array(P)
-    if matrix.dtype != np.float64:
-        matrix = matrix.astype(np.float64)
-    matrix = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    given: Any = P if sp.issparse(P) and P.format == "csr" else sp.csr_array(P)  # type: ignore[attr-defined]
+    # A matrix of our own, which knows nothing that was true of the other once.
+    matrix = sp.csr_array((given.data.astype(np.float64, copy=False), given.indices, given.indptr), shape=given.shape)
     if not matrix.has_canonical_format or not matrix.data.all():
-        if sp.issparse(P) and np.may_share_memory(matrix.data, P.data):  # type: ignore[attr-defined]
+        if given is P:
             matrix = matrix.copy()  # tidying up works in place, and that memory is the user's
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
