@@ -21,6 +21,12 @@ from tightrope.model import problems
 @pytest.fixture(autouse=True)
 def small_models_count_as_large(monkeypatch):
     monkeypatch.setattr(team, "WORTH_IT", 100)
+    chains_count_as_large(monkeypatch)
+
+
+def chains_count_as_large(monkeypatch, large=True):
+    for module in (outline, workspace):
+        monkeypatch.setattr(module, "CHAIN", 0 if large else 1e9)
 
 
 @pytest.mark.parametrize("algorithm", [None, tr.value_iteration(), tr.kappa_pi(0.5), tr.h_pi(3)], ids=repr)
@@ -33,7 +39,9 @@ def small_models_count_as_large(monkeypatch):
         lambda: problems.gambler(80),  # ragged
     ],
 )
-def test_the_answer_does_not_depend_on_the_number_of_threads(make, algorithm):
+@pytest.mark.parametrize("large_chains", [True, False])
+def test_the_answer_does_not_depend_on_the_number_of_threads(make, algorithm, large_chains, monkeypatch):
+    chains_count_as_large(monkeypatch, large_chains)
     mdp = make()
     one, three = (tr.solve(mdp, algorithm, threads=n) for n in (1, 3))
     np.testing.assert_array_equal(one.value, three.value)
@@ -89,6 +97,30 @@ def test_pieces_follow_from_the_size_alone(monkeypatch, size, pieces):
     assert (shape.small, shape.pieces, shape.in_pieces) == (pieces == 1, pieces, size >= 4.0)
     if not shape.small:
         assert len(outline.cuts(mdp)) == pieces
+
+
+def test_chains_much_smaller_than_their_model_are_swept_whole_by_one_thread(monkeypatch):
+    """To hand a sweep of thousands of transitions to another thread takes longer than the sweep; looks are worth it."""
+    mdp = problems.garnet(300, 30, 4, gamma=0.99)
+    chain = mdp.n_transitions / 30
+    answers = []
+    for least, whole in ((0.9 * chain, False), (1.1 * chain, True)):
+        monkeypatch.setattr(outline, "CHAIN", least)
+        twin = tr.MDP(mdp.P, mdp.r, mdp.gamma, mdp.first)
+        assert (outline.outline(twin).small, outline.outline(twin).whole) == (False, whole)
+        handed_over = []
+
+        def each(kernel, arguments, parts, threads, to=handed_over):
+            to.append(kernel.__name__)
+            return [kernel(*arguments, *part) for part in parts]
+
+        monkeypatch.setattr(team, "each", each)
+        answers.append(tr.solve(twin, threads=2))
+        assert ("policy_backup" in handed_over) != whole
+        assert "backup" in handed_over
+    pieces, one = answers
+    np.testing.assert_array_equal(pieces.value, one.value)
+    assert [row[:-1] for row in pieces.trace.rows] == [row[:-1] for row in one.trace.rows]
 
 
 @pytest.mark.parametrize("wide", [False, True])

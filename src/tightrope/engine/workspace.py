@@ -13,9 +13,9 @@ from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
 from tightrope.engine.monitor import new
-from tightrope.engine.outline import AS_NUMBERED, components, cuts, outline, outward
+from tightrope.engine.outline import AS_NUMBERED, CHAIN, components, cuts, outline, outward, seams
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, extremes, reach, rows_of, scattered
+from tightrope.engine.sweep import Sweeper, extremes, rows_of, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
 
+#: Sweeps of a whole chain in one call: nobody who wants to stop is to wait for long.
+CALL = 64
 #: Pairs of sweeps of a chain between two looks at how far it has come.
 PAIRS = 2
 #: Share of its budget that Gauss-Seidel has where no order brings states near to their successors.
@@ -78,7 +80,8 @@ class Workspace:
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         shape = outline(mdp)
-        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, _, self.in_pieces, self.wide = shape
+        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band = shape[:6]
+        self.small, _, self.in_pieces, self.wide, self.whole = shape[6:]
         self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
@@ -124,7 +127,7 @@ class Workspace:
         if ceilings is not None:
             risen, size = kernels.pruned.rise(self.v, before)
             arguments = (*self._model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
-            parts = self._pieces() if self.chaining else [(None, None, None, None, *part[-2:]) for part in self._pieces()]
+            parts = self._pieces() if self.chaining else [(None, None, None, None, *cut[:2]) for cut in cuts(self._mdp)]
             found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
             self.low, self.high = extremes([part[:2] for part in found])
             self.backups += sum(part[2] for part in found) - self.pairs
@@ -313,7 +316,8 @@ class Workspace:
             self.chained, self.held, self.up, self.down, self.far = False, True, 0.0, 0.0, 0
         others, blocks = None, [(0, self.S)]
         if self.in_pieces:
-            self._remember()
+            for near in seams(self._mdp, self.order[0]):
+                self.u[near] = self.v[near]
             others, blocks = self.u, [block[:2] for block in cuts(self._mdp, self.order[0])]
         arguments = (*self._model, self.v, self.rows, self.backwards, *self.order, others, *chain)
         found = team.each(kernels.in_place.gauss_seidel, arguments, blocks, self._threads)
@@ -323,19 +327,22 @@ class Workspace:
         return max(changes), turn
 
     def take_chain(self) -> None:
-        """Copy the greedy policy's rows together, unless the look has; looks do so from now on."""
+        """Copy the greedy policy's rows together, unless the look has; looks do so from now on, where chains are in pieces."""
         if not self.chained:
             team.each(kernels.extract, (*self._model[:4], self.rows), self._pieces(), self._threads)
-        self.chaining, self.chained, self.held = True, True, False
+        self.chaining, self.chained, self.held = not self.whole, True, False
 
     def policy_sweeps(self, most: int, target: float) -> int:
         """Sweeps of v along the chain taken until the span is <= target; returns how many. u is scratch."""
-        span, n, pieces, threads, far = self.span, 0, self._pieces(), self._threads, scattered(self._mdp)
+        span, n, pieces = self.span, 0, self._pieces()
         while n < most and (n == 0 or (self.span > target and not self.late)):
-            changes = team.each(kernels.policy_backup, (self.gamma, self.v, self.u, far), pieces, threads)
-            self.low, self.high = extremes(changes)
-            self.v, self.u = self.u, self.v
-            n += 1
+            now = self.gamma, self.v, self.u
+            if self.whole:
+                more, self.low, self.high = kernels.policy_sweeps(*pieces[0][:4], *now, min(CALL, most - n), target)
+            else:
+                changes = team.each(kernels.policy_backup, (*now, scattered(self._mdp)), pieces, self._threads)
+                self.v, self.u, more, (self.low, self.high) = self.u, self.v, 1, extremes(changes)
+            n += more
         self.backups += n * self.S
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
@@ -348,10 +355,11 @@ class Workspace:
         """
         _, *chain = self._room.slots(self._mdp, self.order[0])
         lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
+        threads = self._threads if 2 * PAIRS * self.chain_nnz >= CHAIN else 1
         while n < most and change > target:
             if lag > 0:
                 how = (self.v, self.backwards, self.order[0], *chain, lag, np.zeros(PAIRS, np.int64))
-                *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], self._threads)
+                *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], threads)
                 n += 2 * PAIRS
             else:
                 change = kernels.in_place.split_sweep(self.v, self.backwards, None, self.order[0], *chain, self.S)
@@ -362,21 +370,11 @@ class Workspace:
         self.backups += (n + 2 * level) * self.S
         return n, change
 
-    def _remember(self) -> None:
-        """Copy v to u as far as blocks see of each other: the neighbourhood of every seam that a transition can cross."""
-        far, seams = reach(self._mdp), [block[-2] for block in self._pieces()[1:]]
-        if self.order[0] is not None or 2 * far * len(seams) >= self.S:
-            self.u[:] = self.v
-            return
-        for seam in seams:
-            near = slice(max(seam - far, 0), seam + far)
-            self.u[near] = self.v[near]
-
     def _pieces(self) -> list[tuple[Any, ...]]:
-        """Blocks of states, each with room of its own for its part of a chain; one if the model is small."""
+        """Blocks of states, each with room of its own for its part of a chain; one if it is swept as a whole."""
         if self._blocks is None:
             indptr, indices, data, r = self._room.chain(self._mdp)
-            parts = [(0, self.S, 0, len(data))] if self.small else cuts(self._mdp)
+            parts = [(0, self.S, 0, len(data))] if self.whole else cuts(self._mdp)
             self._blocks = [
                 (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
                 for n, (lo, hi, begin, end) in enumerate(parts)
@@ -395,7 +393,7 @@ class Workspace:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
         indptr, indices, data, r = self._room.chain(self._mdp)
         kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
-        self.chained, self.held = self.small, False
+        self.chained, self.held = self.whole, False
         n = int(indptr[self.S])
         signed = self._mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r
