@@ -110,7 +110,7 @@ def test_chains_much_smaller_than_their_model_are_swept_whole_by_one_thread(monk
         assert (outline.outline(twin).small, outline.outline(twin).whole) == (False, whole)
         handed_over = []
 
-        def each(kernel, arguments, parts, threads, to=handed_over):
+        def each(kernel, arguments, parts, _threads, to=handed_over):
             to.append(kernel.__name__)
             return [kernel(*arguments, *part) for part in parts]
 
