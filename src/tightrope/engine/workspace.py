@@ -80,8 +80,7 @@ class Workspace:
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         shape = outline(mdp)
-        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band = shape[:6]
-        self.small, _, self.in_pieces, self.wide, self.whole = shape[6:]
+        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, _, self.in_pieces, self.wide, _ = shape
         self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
@@ -115,6 +114,11 @@ class Workspace:
     def _settled(self) -> bool:
         """Whether it is known which order is best; P alone decides, so that a twin with other rewards finds the same."""
         return "order" in self._mdp.facts
+
+    @property
+    def whole(self) -> bool:
+        """Whether chains are swept as a whole; an attribute more would make all the others slower."""
+        return outline(self._mdp).whole
 
     @property
     def chain_nnz(self) -> float:
@@ -253,10 +257,7 @@ class Workspace:
         return parts
 
     def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int, enough: float) -> tuple[int, int, int]:
-        """Policy iteration on the parts lo..hi-1; returns how many are not solved yet, and the rows and states computed.
-
-        u is scratch.
-        """
+        """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch."""
         size = int(np.diff(parts.begin[lo : hi + 1]).max())
         inner = None if parts.order is None else np.empty(size)
         chain, vectors = self._room.slots(self._mdp, parts.order), (np.empty(size) for _ in range(5))
