@@ -17,6 +17,7 @@ from peers.extras import (
     threads_section,
 )
 from peers.text import mb, ms, table, times
+from tightrope.kernels import team
 
 #: The ratio every class is to reach, and the geometric mean over all models.
 TARGET, MEAN = 2.0, 4.0
@@ -75,7 +76,7 @@ def markdown(found, contests):
     about, models, more = found["about"], {model["name"]: model for model in found["models"]}, found["extras"]
     sections = [
         _heading(about),
-        _losses(contests),
+        _losses(contests, models),
         _summary(contests, more.get("anatomy", {}).get("anew", {})),
         _pictures(),
         _table(contests, models),
@@ -106,7 +107,19 @@ Written by `make bench` on {about["date"]}.{short} Machine: {about["machine"]}; 
 {about["load"][1]} after (above 1 others were using the machine too). Python {about["python"]}; {versions}.{again}"""
 
 
-def _losses(contests):
+def _on_two(contests, models):
+    """Where the second thread, which users have unless they say otherwise, is in the way of the first."""
+    slower = []
+    for name, records in contests.items():
+        one, two = (record.wall for record in records if record.peer == "tightrope")
+        if two > 1.1 * one and team.team_size(2, models[name]["transitions"]) > 1:
+            slower.append(f"{name} ({ms(two)} ms against {ms(one)})")
+    if not slower:
+        return "Two threads never take longer than one by more than a tenth."
+    return f"Two threads take longer than one, by more than a tenth, on {len(slower)} models: {', '.join(slower)}."
+
+
+def _losses(contests, models):
     lost = [(name, ratio(records), records) for name, records in contests.items() if ratio(records) < TARGET]
     if not lost:
         return f"## Where we lose\n\nNowhere: at least {TARGET:g}x faster than the best method of every peer on every model."
@@ -116,8 +129,9 @@ def _losses(contests):
     ]
     n = sum(ahead < 1 for _, ahead, _ in lost)
     verdict = f"Slower than the best peer on {n} of {len(contests)} models" if n else "Never slower than the best peer"
-    text = f"{verdict}; ahead by less than the {TARGET:g}x we are after on {len(lost) - n}. Milliseconds of processor time:"
-    return f"## Where we lose\n\n{text}\n\n" + table(("model", "ours", "best peer", "its time", "ratio"), rows)
+    text = f"{verdict}; ahead by less than the {TARGET:g}x we are after on {len(lost) - n}. {_on_two(contests, models)}"
+    head = ("model", "ours, ms of processor time", "best peer", "its time", "ratio")
+    return f"## Where we lose\n\n{text}\n\n" + table(head, rows)
 
 
 def _summary(contests, anew):
