@@ -32,8 +32,9 @@ def split_chain(seed, S=60, gamma=0.99, width=4):
     return arrays, A.toarray(), np.linalg.solve(np.eye(S) - gamma * P, r)
 
 
-def bicgstab(chain, v, share=0.0, goal=0.0, most=400):
-    return kernels.krylov.bicgstab(*chain, v, *np.empty((6, len(v))), share, goal, most, len(v))
+def bicgstab(chain, v, share=0.0, goal=0.0, most=400, probe=None):
+    vectors = np.empty_like(v), *kernels.krylov.room(len(v)), np.empty_like(v) if probe is None else probe
+    return kernels.krylov.bicgstab(*chain, v, *vectors, share, goal, most, len(v))
 
 
 def residual(chain, v):
@@ -53,6 +54,37 @@ def test_bicgstab_finds_the_value_of_a_chain(seed):
     steps = bicgstab(chain, v, goal=1e-14 * scale)
     assert 0 < steps < 400
     np.testing.assert_allclose(v, exact, atol=1e-8 * scale)
+
+
+def test_bicgstab_may_work_where_the_rewards_were():
+    chain, _, exact = split_chain(1, gamma=0.99)
+    apart, over = np.zeros(len(exact)), np.zeros(len(exact))
+    rewards = chain[3].copy()
+    assert bicgstab(chain, apart) == bicgstab((*chain[:3], rewards), over, probe=rewards)
+    np.testing.assert_array_equal(apart, over)
+    assert not np.array_equal(rewards, chain[3])
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_bicgstab_does_not_care_how_large_values_are(size):
+    """The shadow has an exponent of eight bits only, so it is one of what residuals are relative to the largest."""
+    chain, _, exact = split_chain(4, gamma=0.99)
+    v = np.zeros(len(exact))
+    bicgstab((*chain[:3], size * chain[3]), v)
+    np.testing.assert_allclose(v / size, exact, atol=1e-8 * np.abs(exact).max())
+
+
+def test_a_round_leaves_the_chain_that_it_holds_with_its_rewards():
+    """They are lost while it is evaluated; pairs that are still the best afterwards are not copied again."""
+    mdp = problems.tandem(9, gamma=0.99)
+    S = mdp.n_states
+    work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
+    assert work.krylov_round(work.parts(), 0, 1, 12, 80, np.inf)[0] == 0
+    held, _, _, _, r = work._room.slots(mdp, None)
+    pairs = held.astype(int)
+    stay = mdp.P.toarray()[pairs, np.arange(S)]
+    assert (stay > 0.0).any()
+    np.testing.assert_allclose(r, mdp.r[pairs] / (1.0 - mdp.gamma * stay), rtol=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -7,24 +7,23 @@ import pytest
 import tightrope as tr
 from tightrope import problems
 
-#: What a solve may take of 1.5 times the model's arrays and 8 vectors, the model included. Of two queues in a row, with two
-#: actions, the chain of a policy is half the model, and BiCGSTAB takes five vectors beside values, bounds and the best so far.
+#: The last but two leaves least to spare: of two queues in a row, with two actions, the chain of a policy is half the model, and
+#: BiCGSTAB takes four vectors beside values, bounds and the best so far.
 MODELS = {
-    "garnet": (lambda: problems.garnet(10_000, 4, 5, gamma=0.99), 1.0),
-    "slippery grid": (lambda: problems.gridworld(100, 100, slip=0.1, gamma=0.999), 1.0),
-    "deterministic grid": (lambda: problems.gridworld(100, 100, slip=0.0, gamma=0.9999), 1.0),
-    "queue": (lambda: problems.queue(9_999, gamma=0.999), 1.0),
-    "inventory": (lambda: problems.inventory(300, gamma=0.999), 1.0),
-    "tandem": (lambda: problems.tandem(60, gamma=0.999), 1.1),
-    "large garnet": (lambda: problems.garnet(50_000, 4, 5, gamma=0.99), 1.0),
-    "large grid": (lambda: problems.gridworld(300, 300, slip=0.1, gamma=0.999), 1.0),
+    "garnet": lambda: problems.garnet(10_000, 4, 5, gamma=0.99),
+    "slippery grid": lambda: problems.gridworld(100, 100, slip=0.1, gamma=0.999),
+    "deterministic grid": lambda: problems.gridworld(100, 100, slip=0.0, gamma=0.9999),
+    "queue": lambda: problems.queue(9_999, gamma=0.999),
+    "inventory": lambda: problems.inventory(300, gamma=0.999),
+    "tandem": lambda: problems.tandem(99, gamma=0.999),
+    "large garnet": lambda: problems.garnet(50_000, 4, 5, gamma=0.99),
+    "large grid": lambda: problems.gridworld(300, 300, slip=0.1, gamma=0.999),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_first_solve_stays_within_half_the_model_again_and_eight_vectors(name):
-    make, share = MODELS[name]
-    mdp = make()
+    mdp = MODELS[name]()
     assert tr.solve(mdp).converged  # loads what is loaded once
     twin = tr.MDP(mdp.P, mdp.r, mdp.gamma, mdp.first)
     tracemalloc.start()
@@ -33,4 +32,4 @@ def test_a_first_solve_stays_within_half_the_model_again_and_eight_vectors(name)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert mdp.nbytes + peak <= share * (1.5 * mdp.nbytes + 8 * 8 * mdp.n_states)
+    assert mdp.nbytes + peak <= 1.5 * mdp.nbytes + 8 * 8 * mdp.n_states

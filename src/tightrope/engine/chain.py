@@ -137,7 +137,7 @@ class _Rounds:
             chain = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r)
             self._split = tuple(np.empty_like(array) for array in chain)
             kernels.in_place.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
-            self._vectors = tuple(np.empty(n) for _ in range(6))
+            self._vectors = (np.empty(n), *kernels.krylov.room(n), np.empty(n))
         goal = 0.1 * self.target * (1.0 - self.gamma)
         steps = kernels.krylov.bicgstab(*self._split, self.v, *self._vectors, 0.0, goal, STEPS, n)
         self.products += 4 * steps + 2

@@ -260,7 +260,7 @@ class Workspace:
         """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch."""
         size = int(np.diff(parts.begin[lo : hi + 1]).max())
         inner = None if parts.order is None else np.empty(size)
-        chain, vectors = self._room.slots(self._mdp, parts.order), (np.empty(size) for _ in range(5))
+        chain, vectors = self._room.slots(self._mdp, parts.order), kernels.krylov.room(size)
         arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, inner, *self.aim, *parts, lo, hi)
         missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
         self.backups += computed + swept

@@ -25,6 +25,11 @@ ROUGH = 0.01
 ASTRAY = 1e8
 
 
+def room(n):
+    """What `bicgstab` works in between x and `probe`: residual, shadow, direction and image, of n states."""
+    return np.empty(n), np.empty(n, np.float32), np.empty(n), np.empty(n)
+
+
 @loop
 def to_and_fro(indptr, indices, data, r, x, n):
     """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
@@ -36,7 +41,9 @@ def to_and_fro(indptr, indices, data, r, x, n):
 def bicgstab(indptr, indices, data, r, v, x, residual, shadow, direction, image, probe, share, goal, most, n):
     """The value of a chain of n states, from v: until no residual exceeds `goal`, or `share` of what it was; up to `most` steps.
 
-    v becomes the best that was found; the six vectors after it are scratch. Returns how many steps there were, four sweeps each.
+    v becomes the best that was found; the six vectors after it are scratch, and `probe` may be r. For `shadow`, which any vector
+    would do for that is not at right angles to the residual, half the digits are enough. Returns how many steps there were, four
+    sweeps each.
     """
     size = uint64(n)
     for s in range(size):
@@ -45,11 +52,12 @@ def bicgstab(indptr, indices, data, r, v, x, residual, shadow, direction, image,
     least, match = 0.0, 0.0
     for s in range(size):
         residual[s] -= v[s]
-        shadow[s] = residual[s]
         direction[s] = residual[s]
         x[s] = v[s]
-        match += residual[s] * residual[s]
         least = max(least, abs(residual[s]))
+    for s in range(size):
+        shadow[s] = residual[s] / least if least > 0.0 else 0.0
+        match += shadow[s] * residual[s]
     largest, goal, steps = least, max(goal, share * least), 0
     while steps < most and largest > goal and largest < ASTRAY * least:
         for s in range(size):
@@ -94,6 +102,17 @@ def bicgstab(indptr, indices, data, r, v, x, residual, shadow, direction, image,
 
 
 @loop
+def rewards(indptr, indices, data, r, gamma, held, to_r, lo, hi):
+    """The rewards of the chain of the pairs `held` in the states lo..hi-1, solved for the chance of staying put."""
+    for s in range(uint64(lo), uint64(hi)):
+        stay = 0.0
+        for k in range(uint64(indptr[held[s]]), uint64(indptr[held[s] + ONE])):
+            if indices[k] == s:
+                stay = data[k]
+        to_r[s] = (1.0 / (1.0 - gamma * stay) if stay > 0.0 else 1.0) * r[held[s]]
+
+
+@loop
 def inside(indptr, indices, data, r, v, place, lo, n):
     """The chain of the places lo..lo+n-1 in numbers of its own, from 0: what leads outside becomes reward, and zero."""
     first, beyond = uint64(lo), uint64(lo) + uint64(n)
@@ -112,14 +131,14 @@ def inside(indptr, indices, data, r, v, place, lo, n):
 @loop
 def krylov_round(
     indptr, indices, data, r, first, gamma, v, rows, held, begin, to_indices, to_data, to_r,
-    x, residual, shadow, direction, image, probe, inner,
+    x, residual, shadow, direction, image, inner,
     tol, atol, floor, order, place, bounds, lo, hi, share, most, steps, enough,
 ):  # fmt: skip
     """Policy iteration on one part of the states after the other, those of the places bounds[i]..bounds[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
     Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
-    was; less once that brought nothing. The vectors from `x` to `probe` are scratch, and so is `inner` where there is an order.
+    was; less once that brought nothing. The vectors from `x` to `image` are scratch, and so is `inner` where there is an order.
     A part is done when a sweep changes so little that bounds will be close enough, and left
     after `most` improvements, or once `enough` states have been computed in sweeps of chains. Returns how many were left, the
     share it came to in them, the improvements, the pairs computed in Bellman sweeps, and the states computed in those of chains.
@@ -157,13 +176,15 @@ def krylov_round(
                 break
             before = change
             chain = (begin[start : stop + 1], to_indices, to_data, to_r[start:stop])
+            how = (x, residual, shadow, direction, image, chain[3], depth, 0.1 * goal, steps, n)
             if order is None:
-                done = bicgstab(*chain, v[start:stop], x, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n)
+                done = bicgstab(*chain, v[start:stop], *how)
+                rewards(indptr, indices, data, r, gamma, held, to_r, start, stop)
             else:
                 for i in range(uint64(n)):
                     inner[i] = v[uint64(order[uint64(start) + i])]
                 inside(begin, to_indices, to_data, to_r, v, place, start, n)
-                done = bicgstab(*chain, inner, x, residual, shadow, direction, image, probe, depth, 0.1 * goal, steps, n)
+                done = bicgstab(*chain, inner, *how)
                 for i in range(uint64(n)):
                     v[uint64(order[uint64(start) + i])] = inner[i]
                 fill(held, len(r), start, stop)  # it has other numbers, and rewards of this moment
