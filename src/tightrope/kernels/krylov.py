@@ -6,6 +6,8 @@ BiCGSTAB looks for is where that function changes nothing. Its residual can grow
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tightrope.kernels.bounds import sweep_goal
@@ -25,7 +27,7 @@ ROUGH = 0.01
 ASTRAY = 1e8
 
 
-def room(n):
+def room(n: int) -> tuple[Any, Any, Any, Any]:
     """What `bicgstab` works in between x and `probe`: residual, shadow, direction and image, of n states."""
     return np.empty(n), np.empty(n, np.float32), np.empty(n), np.empty(n)
 
