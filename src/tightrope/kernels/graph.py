@@ -52,6 +52,19 @@ def predecessors(indptr, indices, first, begin, sources):
 
 
 @loop
+def follow(neighbours, lo, hi, order, place, found):
+    """Have those of neighbours[lo:hi] who have no place yet follow in `order`, where `found` have one; returns how many have then."""
+    unmet = uint64(len(place))
+    for k in range(uint64(lo), uint64(hi)):
+        j = uint64(neighbours[k])
+        if place[j] == unmet:
+            order[found] = j
+            place[j] = found
+            found += ONE
+    return found
+
+
+@loop
 def outward(indptr, indices, first, begin, sources, order, place):
     """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
 
@@ -75,12 +88,7 @@ def outward(indptr, indices, first, begin, sources, order, place):
     done = uint64(0)
     while done < found:
         j = uint64(order[done])
-        for i in range(uint64(begin[j - ONE]) if j > 0 else uint64(0), uint64(begin[j])):
-            s = uint64(sources[i])
-            if place[s] == size:
-                order[found] = s
-                place[s] = found
-                found += ONE
+        found = follow(sources, uint64(begin[j - ONE]) if j > 0 else uint64(0), begin[j], order, place, found)
         done += ONE
     for s in range(size):
         if place[s] == size:
@@ -113,18 +121,8 @@ def width(indptr, indices, begin, sources, order, place):
             done = known
             while done < found:
                 i = uint64(order[done])
-                for k in range(uint64(indptr[i]), uint64(indptr[i + ONE])):
-                    j = uint64(indices[k])
-                    if place[j] == size:
-                        order[found] = j
-                        place[j] = found
-                        found += ONE
-                for k in range(uint64(begin[i - ONE]) if i > 0 else uint64(0), uint64(begin[i])):
-                    j = uint64(sources[k])
-                    if place[j] == size:
-                        order[found] = j
-                        place[j] = found
-                        found += ONE
+                found = follow(indices, indptr[i], indptr[i + ONE], order, place, found)
+                found = follow(sources, uint64(begin[i - ONE]) if i > 0 else uint64(0), begin[i], order, place, found)
                 done += ONE
             start = uint64(order[found - ONE])
             if again == 0:
