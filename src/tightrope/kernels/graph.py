@@ -53,7 +53,7 @@ def predecessors(indptr, indices, first, begin, sources):
 
 @loop
 def follow(neighbours, lo, hi, order, place, found):
-    """Have those of neighbours[lo:hi] who have no place yet follow in `order`, where `found` have one; returns how many have then."""
+    """Have those of neighbours[lo:hi] without a place follow in `order`, where `found` have one; returns how many have then."""
     unmet = uint64(len(place))
     for k in range(uint64(lo), uint64(hi)):
         j = uint64(neighbours[k])
