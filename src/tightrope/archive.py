@@ -85,6 +85,7 @@ def members(path: str | os.PathLike[str]) -> dict[str, Member] | None:
     except FileNotFoundError:
         raise InvalidFile(f"{path}: there is no such file") from None
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, struct.error, NotImplementedError) as error:
+        # The last is zipfile's word for a compression that it does not know.
         raise InvalidFile(f"{path} is not a NumPy .npz file ({error}); it may be damaged or of another kind") from None
     return found
 
@@ -186,6 +187,7 @@ def read_arrays(path: str | os.PathLike[str], what: str = "a NumPy .npz file", *
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, zlib.error, struct.error) as error:
         raise InvalidFile(f"{path} is not {what} ({error}); it may be damaged or of another kind") from None
     except (NotImplementedError, RuntimeError, SyntaxError, MemoryError, OverflowError, RecursionError) as error:
+        # What zipfile says of unknown compressions and passwords, and NumPy of headers that are none.
         raise InvalidFile(f"{path} is not {what} ({type(error).__name__}: {error}); it may be damaged") from None
 
 

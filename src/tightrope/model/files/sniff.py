@@ -62,5 +62,5 @@ def _is_ours(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return "tightrope.json.npy" in file.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # the last: a kind of zip that zipfile does not know
         return True
