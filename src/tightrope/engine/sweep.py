@@ -24,7 +24,7 @@ class Sweep(NamedTuple):
 
 
 #: States whose values no core's own cache holds.
-WIDE = 50_000
+WIDE = 40_000
 #: Transitions that no core's own cache holds.
 LONG = 500_000
 

@@ -60,6 +60,21 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
                     prefetch(v, uint64(indices[l + AHEAD]))
                 even = data[l] * v[indices[l]]
                 k = end
+            elif far and end == k + THREE:
+                if k < askable:
+                    prefetch(v, uint64(indices[k + AHEAD - TWO]))
+                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                    prefetch(v, uint64(indices[k + AHEAD]))
+                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = end
+            elif far and end == k + TWO:
+                if k < askable:
+                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                    prefetch(v, uint64(indices[k + AHEAD]))
+                even = data[k] * v[indices[k]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = end
             elif far:
                 while k + ONE < end:
                     if k < askable:
