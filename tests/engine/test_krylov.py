@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import connected_components
 import tightrope as tr
 from reference import optimum
 from tightrope import problems
+from tightrope.engine import choice as choosing
 from tightrope.engine import methods, workspace
-from tightrope.engine.choice import IN_PARTS, Choice
+from tightrope.engine.choice import IN_PARTS, NAMES, Choice
 from tightrope.engine.monitor import Aim
 from tightrope.engine.outline import AS_NUMBERED, components, strong_components
 from tightrope.engine.workspace import Workspace
@@ -249,6 +250,48 @@ def test_one_policy_is_not_enough_to_give_sweeps_up(policies, after, again):
         choice.learn(methods.sweep, lambda: methods.Report(1.0, 1e12, policies), 0.5)
         chosen.append(choice.next() is methods.sweep)
     assert chosen == [again, False]
+
+
+@pytest.mark.parametrize(
+    ("mixing", "again"),
+    [
+        ((0.99, 0.96, 0.92, 0.91), [True, True, True, False]),  # each of the first three twice as fast as the one before
+        ((0.99, 0.96, 0.99, 0.96), [True, True, False, False]),  # no faster than some chain before it
+        ((0.96, 0.99, 0.995, 0.995), [True, False, False, False]),  # slower and slower
+    ],
+)
+def test_sweeps_go_on_as_long_as_better_policies_mix_ever_faster(mixing, again):
+    """Whatever they promise, and though the gap does not shrink: it is that of another policy each time."""
+    mdp = problems.garnet(200, 4, 5, gamma=0.99)
+    work = Workspace(mdp, None, Aim(1e-6, -1.0))
+    choice, chosen = Choice(work), []
+    for work.mixing in mixing:
+        choice.learn(methods.sweep, lambda: methods.Report(1.0, 1e12, 1), 1.1)
+        chosen.append(choice.next() is methods.sweep)
+    assert chosen == again
+
+
+def test_a_controller_is_found_by_sweeps_alone_though_its_first_policies_mix_slowly(monkeypatch):
+    """A mass pushed about on a line, on a grid of places and speeds: there is nothing to go by but how chains get faster."""
+    side, pushes = 50, np.linspace(-1.0, 1.0, 5)
+
+    def dynamics(states, action):
+        place, speed = (4.0 * x / (side - 1) - 2.0 for x in np.divmod(states, side))
+        rewards = -(place**2) - speed**2 - 0.1 * pushes[action] ** 2
+        to = np.clip(np.stack([place + 0.1 * speed, speed + 0.1 * pushes[action]]), -2.0, 2.0) * (side - 1) / 4.0 + (side - 1) / 2
+        (left, below), (right, above) = np.minimum(to.astype(int), side - 2), to - np.minimum(to.astype(int), side - 2)
+        corners = [(left + i) * side + below + j for i in (0, 1) for j in (0, 1)]
+        chances = [x * y for x in (1.0 - right, right) for y in (1.0 - above, above)]
+        return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
+
+    mdp = tr.MDP.from_function(dynamics, side * side, len(pushes), 0.999)
+    sol = tr.solve(mdp)
+    assert sol.choices == (NAMES[methods.sweep],)
+    monkeypatch.setattr(choosing, "FASTER", np.inf)
+    slow = tr.solve(mdp, max_seconds=60.0)  # set up anew
+    assert NAMES[methods.krylov] in slow.choices
+    assert slow.backups > 1.5 * sol.backups
+    assert np.abs(sol.value - slow.value).max() <= sol.gap + slow.gap
 
 
 def test_bicgstab_after_sweeps_does_not_undo_them(monkeypatch):

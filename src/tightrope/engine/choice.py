@@ -41,6 +41,8 @@ DOUBT, IN_VAIN = 8.0, 2
 #: Rounds after which a method that sweeps is taken to need at least as much again as was spent on it, whatever it promises,
 #: unless it comes to less at the pace of the last round.
 TRUST = 3
+#: How many times faster than any before it the chain of a policy mixes where those before were bad examples.
+FASTER = 1.5
 #: How fast a disappointing method is given another chance.
 FORGIVENESS = 0.8
 
@@ -69,6 +71,8 @@ class Tried:
     in_vain = 0
     #: The predicted cost of finishing with it.
     remaining = 0.0
+    #: How fast chains have mixed at best: minus the logarithm of what a sweep leaves of the span of the change.
+    pace = 0.0
 
 
 class Choice:
@@ -105,14 +109,16 @@ class Choice:
         now = self.tried.setdefault(method, Tried())
         now.rounds += 1
         now.spent += report.cost + nnz
-        now.in_vain = 0 if gained < 0.9 else now.in_vain + 1
+        pace = -np.log(max(self.work.mixing, EPS))
+        faster, now.pace = method is sweep and pace > FASTER * now.pace, max(now.pace, pace)
+        now.in_vain = 0 if gained < 0.9 or faster else now.in_vain + 1
         by_gap = np.inf
         if 0.0 < gained < 1.0:
             need = max(self.work.goal / self.work.gap, EPS)
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
         if method is sweep and now.in_vain < IN_VAIN:
-            # The first policy is that of the largest rewards, whose chain may be a bad example.
-            hasty = now.rounds == report.policies == len(self.tried) == 1
+            # The first policy is that of the largest rewards, whose chain may be a bad example; so were all that are outpaced.
+            hasty = len(self.tried) == 1 and (faster if now.rounds > 1 else report.policies == 1)
             now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
         elif method in (gauss_seidel, krylov) and now.in_vain == 0:
             now.remaining = min(report.remaining, by_gap)
