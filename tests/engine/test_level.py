@@ -2,35 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import choice, methods
-from tightrope.engine.choice import NAMES
-from tightrope.engine.monitor import Aim
-from tightrope.engine.workspace import Workspace
-from tightrope.kernels import team
-
-
-def seasons(periods=24, size=60, gamma=0.999):
-    """A queue whose arrivals depend on the hour: three rates of service, and the clock goes on whatever is done."""
-    hour, length = np.divmod(np.arange(periods * size), size)
-    arrival = 0.2 + 0.5 * np.sin(np.pi * hour / periods) ** 2
-    later = (hour + 1) % periods * size
-    P, r = [], []
-    for rate in (0.1, 0.4, 0.7):
-        up, down = arrival * (1.0 - rate), rate * (1.0 - arrival)
-        to = (np.minimum(length + 1, size - 1), np.maximum(length - 1, 0), length)
-        moves = sp.coo_array(
-            (
-                np.concatenate([up, down, 1.0 - up - down]),
-                (np.tile(np.arange(len(hour)), 3), np.concatenate(to) + np.tile(later, 3)),
-            )
-        )
-        P.append(moves.tocsr())
-        r.append(-0.1 * length - 3.0 * rate)
-    return tr.MDP.from_actions(P, np.stack(r, axis=1), gamma)
 
 
 def chain(S=50, gamma=0.99, seed=0):
@@ -92,31 +66,3 @@ def test_a_drift_is_what_policies_do_more_often(seed):
     assert kernels.graph.drift(*mdp.arrays[:3], rows) == pytest.approx((up - down) / (up + down))
     staying = tr.MDP(np.eye(4), np.zeros(4), 0.9)
     assert kernels.graph.drift(*staying.arrays[:3], np.arange(4, dtype=np.uint32)) == 0.0
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_where_time_passes_sweeps_go_against_it(monkeypatch, large):
-    if large:
-        monkeypatch.setattr(team, "WORTH_IT", 100)
-    mdp = seasons()
-    found = tr.solve(mdp)
-    assert NAMES[methods.gauss_seidel] in found.explain()
-    assert large or NAMES[methods.krylov] not in found.explain()
-    exact = tr.solve(mdp, tr.policy_iteration(), tol=1e-9)
-    np.testing.assert_allclose(found.value, exact.value, atol=found.gap + exact.gap)
-    if not large:
-        monkeypatch.setattr(choice, "ONE_WAY", 1.0)
-        assert tr.solve(seasons()).backups > 1.2 * found.backups
-
-
-def test_without_levels_the_same_sweeps_take_longer():
-    backups = []
-    for sinks in (False, True):
-        mdp = seasons()
-        work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-6, -1.0))
-        work.has_sinks = sinks  # what values are not levelled for
-        *_, change, goal, _ = work.gauss_seidel_round(np.inf, 1000)
-        assert change <= goal
-        backups.append(work.backups)
-    levelled, plain = backups
-    assert plain > 2 * levelled

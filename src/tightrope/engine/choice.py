@@ -29,8 +29,6 @@ QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
 DIFFUSE = 60.0
-#: Drift of the greedy policy beyond which Gauss-Seidel is tried before BiCGSTAB: where time passes, sweeps go against it.
-ONE_WAY = 0.9
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: What it takes to find out what a factorisation costs, in multiplications for each transition of the chain.
@@ -56,6 +54,8 @@ NAMES: dict[Method, str] = {
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
 #: What is said where no order would help.
 ANY_ORDER = "states are swept as they are numbered: values spread slowly, but in the order of distances from the sinks as well"
+#: What is said where time passes.
+IN_TIME = "time passes: every cycle of moves takes a multiple of a few steps; states are swept from the latest to the earliest"
 #: What is said where components are solved one by one.
 IN_PARTS = "the model falls into components, which are solved one after the other, each after all that it leads to"
 #: What is said where rows are wide.
@@ -87,15 +87,13 @@ class Choice:
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
         if not self.tried:
-            return gauss_seidel if self.work.has_sinks else sweep
+            return gauss_seidel if self.work.has_sinks or self.work.timed else sweep
         nnz = self.work.nnz
         options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items()}
         best = min(options, key=options.__getitem__)
-        if best is krylov and not self.tried.keys() & {krylov, gauss_seidel} and abs(self.work.drift()) > ONE_WAY:
-            return gauss_seidel
         least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
         if factorise not in options and least < options[best]:
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())

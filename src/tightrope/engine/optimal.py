@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, NAMES, PRUNED, Choice
+from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, IN_TIME, NAMES, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.workspace import Workspace
@@ -97,7 +97,9 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     method = choice.next()
     watch.note(NAMES[method])
     tell = method(choice.work)
-    if choice.work.order[0] is not None:
+    if choice.work.timed:
+        watch.note(IN_TIME)
+    elif choice.work.order[0] is not None:
         watch.note(ANY_ORDER if choice.work.scattered else IN_ORDER)
     if choice.work.in_parts:
         watch.note(IN_PARTS)

@@ -34,6 +34,10 @@ NEARBY = 0.05
 MISSED = 0.25
 #: The order of states whose numbers will do.
 AS_NUMBERED = (None, None)
+#: Fewest steps that every cycle of moves takes a multiple of where time is said to pass; walks to and fro take two.
+PERIOD = 3
+#: How many times in a period states may be numbered against the time.
+AGAINST = 1.25
 
 
 class Outline(NamedTuple):
@@ -50,14 +54,16 @@ class Outline(NamedTuple):
     band: Band | None
     #: Whether whole rounds are compiled, and over before anybody wants to stop them.
     small: bool
-    #: In how many pieces sweeps are cut, whatever the number of threads: results do not depend on that.
-    pieces: int
-    #: Whether that goes for Bellman sweeps in place too, in which pieces see each other's values a sweep late.
+    #: Whether Bellman sweeps in place are cut in pieces too, which see each other's values a sweep late.
     in_pieces: bool
     #: Whether rows are so wide, and actions so many, that leaving out those that cannot be best pays; a small band is eliminated.
     wide: bool
+    #: In how many pieces sweeps are cut, whatever the number of threads: results do not depend on that.
+    pieces: int
     #: Whether chains are swept as a whole, by one thread: it would be done before another had begun.
     whole: bool
+    #: Whether time passes whatever is done (hours, weeks, seasons): every cycle of moves takes a multiple of a few steps.
+    timed: bool
 
 
 def outline(mdp: MDP) -> Outline:
@@ -70,9 +76,29 @@ def outline(mdp: MDP) -> Outline:
         wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
         pieces = 1 if small else min(2 ** int(math.log2(max(size, 2.0))), PIECES)
         whole = small or (nnz * S < CHAIN * L and not scattered(mdp))
-        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, pieces, size >= PLENTY, wide, whole)
+        timed = band is None and not mdp.has_sinks and _time_passes(mdp)
+        in_pieces = size >= PLENTY and not timed  # which would see late what a sweep brings all the way
+        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, in_pieces, wide, pieces, whole, timed)
         mdp.facts["outline"] = found
     return found
+
+
+def _time_passes(mdp: MDP) -> bool:
+    """Whether every cycle of moves takes a multiple of a few steps; states are put in the order of time then, the latest first.
+
+    They are left `AS_NUMBERED` where later ones have higher numbers.
+    """
+    S, (indptr, indices, data, _, first, _) = mdp.n_states, mdp.arrays
+    order, depth = np.empty(S, indices.dtype), np.empty(S, np.int64)
+    period = kernels.graph.period(indptr, indices, first, PERIOD, order, depth)
+    if period < PERIOD:
+        return False
+    if kernels.graph.drift(indptr, indices, data, first[:-1]) < 1.0 - 2.0 * AGAINST / period:
+        place = np.empty_like(order)
+        order[:] = np.argsort(-depth % period, kind="stable")
+        place[order] = np.arange(S)
+        mdp.facts["order"] = order, place
+    return True
 
 
 class Parts(NamedTuple):

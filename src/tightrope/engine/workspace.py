@@ -80,7 +80,7 @@ class Workspace:
         self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         shape = outline(mdp)
-        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, _, self.in_pieces, self.wide, _ = shape
+        self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.in_pieces, self.wide, *_ = shape
         self._threads = team.team_size(threads, self.nnz)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
@@ -89,11 +89,10 @@ class Workspace:
         #: Which way Gauss-Seidel sweeps next.
         self.backwards = self.order[0] is None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
-        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -inf
-        # Zeros stand for `base`: nobody reads v before it is set.
+        # Zeros stand for `base`: nobody reads v before it is set. Where time passes they are where sweeps begin.
+        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None and not shape.timed else -inf
         self.v = np.zeros(self.S) if v0 is None else np.array(v0)
-        self.u = np.empty(self.S)
-        self.rows = np.empty(self.S, mdp.first.dtype)
+        self.u, self.rows = np.empty(self.S), np.empty(self.S, mdp.first.dtype)
 
     @property
     def span(self) -> float:
@@ -119,6 +118,11 @@ class Workspace:
     def whole(self) -> bool:
         """Whether chains are swept as a whole; an attribute more would make all the others slower."""
         return outline(self._mdp).whole
+
+    @property
+    def timed(self) -> bool:
+        """Whether time passes, whatever is done."""
+        return outline(self._mdp).timed
 
     @property
     def chain_nnz(self) -> float:
@@ -303,10 +307,6 @@ class Workspace:
         """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to `lost`."""
         self._mdp.facts["order"] = self.order = outward(self._mdp, lost)
         self.backwards = self.order[0] is None
-
-    def drift(self) -> float:
-        """By how much more likely the greedy policy moves to higher states than to lower ones, from -1 to 1."""
-        return float(kernels.graph.drift(*self._model[:3], self.rows))
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""

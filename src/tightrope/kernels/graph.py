@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tightrope.kernels.serial import ONE
 from tightrope.kernels.tiers import loop, uint64
 
@@ -136,6 +138,44 @@ def width(indptr, indices, begin, sources, order, place):
             there = uint64(place[indices[k]])
             furthest = max(furthest, there - here if there > here else here - there)
     return furthest
+
+
+@loop
+def period(indptr, indices, first, least, order, depth):
+    """The largest number that divides the length of every cycle of a model; given up once that is known to be below `least`.
+
+    depth[s] [S] becomes the steps from state 0 to s, whatever is done, modulo that; `order` [S] is scratch.
+    """
+    size, unmet = uint64(len(depth)), len(depth) + 1
+    for s in range(size):
+        depth[s] = unmet
+    done = found = uint64(0)
+    common = 0
+    for start in range(size):
+        if depth[start] != unmet:
+            continue
+        depth[start] = 0
+        for k in range(uint64(indptr[first[start]]), uint64(indptr[first[start + ONE]])):
+            if depth[indices[k]] < unmet and indices[k] != start:  # nobody leads here, but here leads to those met before
+                depth[start] = depth[indices[k]] - 1
+                break
+        order[found] = start
+        found += ONE
+        while done < found:
+            s = uint64(order[done])
+            ahead = depth[s] + 1
+            for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
+                j = uint64(indices[k])
+                if depth[j] == unmet:
+                    depth[j] = ahead
+                    order[found] = j
+                    found += ONE
+                elif depth[j] != ahead:
+                    common = math.gcd(common, abs(ahead - depth[j]))
+                    if common < least:
+                        return common
+            done += ONE
+    return common
 
 
 @loop
