@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import methods, outline
-from tightrope.engine.choice import IN_TIME, NAMES
+from tightrope.engine.choice import IN_TIME, NAMES, Choice
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
 from tightrope.kernels import team
@@ -191,6 +191,19 @@ def test_a_second_solve_on_any_number_of_threads_has_the_same_bits(monkeypatch, 
         np.testing.assert_array_equal(first.value, other.value)
         np.testing.assert_array_equal(first.policy.actions, other.policy.actions)
         assert first.backups == other.backups
+
+
+@pytest.mark.parametrize("method", [methods.sweep, methods.krylov, methods.factorise])
+@pytest.mark.parametrize("large", [False, True])
+def test_any_method_may_begin(monkeypatch, method, large):
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = tr.MDP.from_actions(*in_turn(6, 9, 7), 0.95)
+    best = tr.solve(mdp)
+    monkeypatch.setattr(Choice, "next", lambda self: methods.gauss_seidel if self.tried else method)
+    found = tr.solve(mdp, max_seconds=60.0)  # set up anew
+    assert found.choices[0] == NAMES[method]
+    np.testing.assert_allclose(found.value, best.value, atol=found.gap + best.gap)
 
 
 @pytest.mark.parametrize("algorithm", [tr.kappa_pi(0.9), tr.h_pi(3), tr.policy_iteration(), tr.kappa_vi(0.5)])

@@ -98,6 +98,8 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     work.take_backup(centre=True)
     if work.spread:
         work.arrange()
+    if not work.has_sinks:
+        work.base = -inf  # sweeps begin with v as it is, be it zeros
     run = Workspace.gauss_seidel_round if work.small else _cycles
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True

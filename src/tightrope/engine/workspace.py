@@ -89,8 +89,8 @@ class Workspace:
         #: Which way Gauss-Seidel sweeps next.
         self.backwards = self.order[0] is None
         # From below: a goal's value then spreads outwards at once, where from above every state would have to count down to it.
-        # Zeros stand for `base`: nobody reads v before it is set. Where time passes they are where sweeps begin.
-        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None and not shape.timed else -inf
+        self.base = mdp.reward_range[0] / (1.0 - mdp.gamma) if v0 is None else -inf
+        # Zeros stand for `base`: nobody reads v before it is set.
         self.v = np.zeros(self.S) if v0 is None else np.array(v0)
         self.u, self.rows = np.empty(self.S), np.empty(self.S, mdp.first.dtype)
 
