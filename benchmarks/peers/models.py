@@ -134,4 +134,8 @@ CASES = (
     Case("seasons 1e4 .999", "worlds", partial(worlds.seasons, 24, 400, 0.999), quick=True),
     Case("stocks 1e4 .999", "worlds", partial(worlds.stocks, 100, 0.999)),
     Case("pendulum 1e4 .999", "worlds", partial(worlds.pendulum, 100, 0.999)),
+    Case("hill 1e4 .999", "worlds", partial(worlds.hill, 100, 0.999)),
+    Case("reservoir 5e3 .999", "worlds", partial(worlds.reservoir, 400, 0.999)),
+    Case("cab 5e3 .95", "worlds", partial(worlds.cab, 25, 200, 0.95)),
+    Case("cab 5e3 .999", "worlds", partial(worlds.cab, 25, 200, 0.999)),
 )

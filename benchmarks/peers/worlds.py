@@ -108,3 +108,58 @@ def pendulum(size, gamma):
         return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
 
     return tr.MDP.from_function(dynamics, size * size, len(torques), gamma)
+
+
+def hill(size, gamma):
+    """A car too weak for its hill that swings up, on a grid of places and speeds, and begins again once it is at the top."""
+    pushes = (-1.0, 0.0, 1.0)
+
+    def dynamics(states, action):
+        place, speed = np.divmod(states, size)
+        place, speed = -1.2 + 1.8 * place / (size - 1), -0.07 + 0.14 * speed / (size - 1)
+        speed = np.clip(speed + 0.0015 * pushes[action] - 0.0025 * np.cos(3.0 * place), -0.07, 0.07)
+        place = np.maximum(place + speed, -1.2)
+        top = place >= 0.5
+        across, up = (np.where(top, -0.5, place) + 1.2) / 1.8 * (size - 1), (np.where(top, 0.0, speed) + 0.07) / 0.14 * (size - 1)
+        left, below = np.minimum(across.astype(int), size - 2), np.minimum(up.astype(int), size - 2)
+        right, above = across - left, up - below
+        corners = [(left + i) * size + below + j for i, j in itertools.product((0, 1), repeat=2)]
+        chances = [x * y for x, y in itertools.product((1.0 - right, right), (1.0 - above, above))]
+        return np.stack(corners, axis=1), np.stack(chances, axis=1), 5.0 * top - 1.0
+
+    return tr.MDP.from_function(dynamics, size * size, len(pushes), gamma)
+
+
+def reservoir(levels, gamma):
+    """Water for twelve months a year: none to eleven units are let out, none to six flow in; the month is the last digit."""
+    inflow = np.array([0, 1, 2, 3, 4, 6])
+
+    def dynamics(states, action):
+        level, month = np.divmod(states, 12)
+        out, wet = np.minimum(action, level), 1.0 + 0.8 * np.sin(np.pi * month / 6)
+        chances = np.exp(-((inflow / 2.0 - wet[:, None]) ** 2))
+        to = np.minimum((level - out)[:, None] + inflow, levels - 1) * 12 + ((month + 1) % 12)[:, None]
+        rewards = np.sqrt(out) * (1.0 + 0.3 * np.cos(np.pi * month / 6)) - 0.5 * (level < 5)
+        return to, chances / chances.sum(axis=1, keepdims=True), rewards
+
+    return tr.MDP.from_function(dynamics, 12 * levels, 12, gamma)
+
+
+def cab(zones, charges, gamma, seed=0):
+    """A cab takes whoever comes to wherever they go, charges where it is, or drives to one of the next three zones."""
+    rng = np.random.default_rng(seed)
+    wanted, fares = rng.dirichlet(np.full(zones, 0.5), zones), 3.0 * rng.random(zones)
+
+    def dynamics(states, action):
+        zone, charge = np.divmod(states, charges)
+        if action == 0:
+            can = charge >= 3
+            to = np.where(can[:, None], np.arange(zones) * charges + np.maximum(charge - 3, 0)[:, None], states[:, None])
+            return to, wanted[zone], np.where(can, fares[zone], -5.0)
+        if action == 1:
+            to, rewards = zone * charges + np.minimum(charge + 5, charges - 1), np.full(len(states), -0.3)
+        else:
+            to, rewards = (zone + action - 1) % zones * charges + np.maximum(charge - 1, 0), -0.1 - 0.5 * (charge == 0)
+        return to[:, None], np.ones((len(states), 1)), rewards
+
+    return tr.MDP.from_function(dynamics, zones * charges, 5, gamma)

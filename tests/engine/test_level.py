@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import tightrope as tr
 from tightrope import kernels, problems
 
 
@@ -55,14 +54,3 @@ def test_where_nothing_is_discounted_but_by_rounding_nothing_is_done():
     change, found = level(v, ring, 7.0)
     assert change == 7.0
     np.testing.assert_array_equal(found, v)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_drift_is_what_policies_do_more_often(seed):
-    mdp = problems.garnet(30, 3, 4, seed=seed)
-    rows = (mdp.first[:-1] + np.random.default_rng(seed).integers(0, 3, 30)).astype(mdp.first.dtype)
-    P = mdp.P.toarray()[rows]
-    up, down = np.triu(P, 1).sum(), np.tril(P, -1).sum()
-    assert kernels.graph.drift(*mdp.arrays[:3], rows) == pytest.approx((up - down) / (up + down))
-    staying = tr.MDP(np.eye(4), np.zeros(4), 0.9)
-    assert kernels.graph.drift(*staying.arrays[:3], np.arange(4, dtype=np.uint32)) == 0.0

@@ -157,6 +157,45 @@ def test_numbers_make_no_difference(monkeypatch, gamma, large):
     assert max(backups.values()) < 2 * min(backups.values())  # where a period is said to begin makes some difference
 
 
+def test_what_a_policy_does_says_nothing_about_the_order_of_time():
+    """Stocks that the first action lets grow, by the month: numbers of successors are higher, and months not in order."""
+    levels, months = 40, 12
+
+    def dynamics(states, action):
+        level, month = np.divmod(states, months)
+        to = np.clip(level[:, None] - action + np.array([1, 2]), 0, levels - 1) * months + ((month + 1) % months)[:, None]
+        return to, np.full(to.shape, 0.5), np.sqrt(np.minimum(level, action)) - 0.02 * level
+
+    mdp = tr.MDP.from_function(dynamics, levels * months, 4, 0.999)
+    sol = tr.solve(mdp)
+    order, place = mdp.facts["order"]
+    np.testing.assert_array_equal(place[order], np.arange(mdp.n_states))
+    steps = np.diff(order.astype(int) % months)
+    assert (steps[steps != 0] % months == months - 1).all()  # back by a month
+    assert (steps != 0).sum() == months - 1
+    exact = tr.solve(mdp, tr.policy_iteration(), tol=1e-9)
+    np.testing.assert_allclose(sol.value, exact.value, atol=sol.gap + exact.gap)
+
+
+def test_the_fewest_states_are_swept_before_what_they_lead_to():
+    """A tree that is climbed from the root to the leaves, which lead back to it: two thirds of the states are leaves."""
+    depth, branches = 5, 3
+    S = (branches ** (depth + 1) - 1) // (branches - 1)
+
+    def dynamics(states, action):
+        children = branches * states[:, None] + 1 + (action + np.arange(2)) % branches
+        return np.where(children < S, children, 0), np.tile([0.8, 0.2], (len(states), 1)), np.cos(states)
+
+    mdp = tr.MDP.from_function(dynamics, S, branches, 0.9)
+    sol, exact = tr.solve(mdp), tr.solve(mdp, tr.policy_iteration(), tol=1e-9)
+    assert outline.outline(mdp).timed
+    order, _ = mdp.facts["order"]
+    assert order[0] == 0  # the root; then the leaves, and so on
+    assert (np.diff(order[1:].astype(int))[: branches**depth - 1] == 1).all()
+    assert order[1] == S - branches**depth
+    np.testing.assert_allclose(sol.value, exact.value, atol=sol.gap + exact.gap)
+
+
 def test_without_its_order_and_without_going_first_it_takes_longer(monkeypatch):
     P, r = in_turn(3, 30, 8)
     order = np.arange(len(r)).reshape(30, 8).T.ravel()

@@ -36,8 +36,6 @@ MISSED = 0.25
 AS_NUMBERED = (None, None)
 #: Fewest steps that every cycle of moves takes a multiple of where time is said to pass; walks to and fro take two.
 PERIOD = 3
-#: How many times in a period states may be numbered against the time.
-AGAINST = 1.25
 
 
 class Outline(NamedTuple):
@@ -86,16 +84,21 @@ def outline(mdp: MDP) -> Outline:
 def _time_passes(mdp: MDP) -> bool:
     """Whether every cycle of moves takes a multiple of a few steps; states are put in the order of time then, the latest first.
 
-    They are left `AS_NUMBERED` where later ones have higher numbers.
+    They are left `AS_NUMBERED` where that is from the earliest to the latest. Those that come first are swept before what they
+    lead to: as few as possible.
     """
-    S, (indptr, indices, data, _, first, _) = mdp.n_states, mdp.arrays
-    order, depth = np.empty(S, indices.dtype), np.empty(S, np.int64)
-    period = kernels.graph.period(indptr, indices, first, PERIOD, order, depth)
+    S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    order, time = np.empty(S, indices.dtype), np.empty(S, np.int64)
+    period = int(kernels.graph.period(indptr, indices, first, PERIOD, order, time))
     if period < PERIOD:
         return False
-    if kernels.graph.drift(indptr, indices, data, first[:-1]) < 1.0 - 2.0 * AGAINST / period:
+    time %= period
+    steps = np.diff(time)
+    last = np.flatnonzero(steps)  # of each time, if these follow each other
+    if len(last) >= period or (steps[last] % period != 1).any() or PERIOD * (S - last[-1] - 1) > S:
+        fewest = int(np.bincount(time).argmin())
         place = np.empty_like(order)
-        order[:] = np.argsort(-depth % period, kind="stable")
+        order[:] = np.argsort((fewest - time) % period, kind="stable")
         place[order] = np.arange(S)
         mdp.facts["order"] = order, place
     return True

@@ -246,20 +246,6 @@ def components(indptr, indices, first, component, reached, waiting, root):
 
 
 @loop
-def drift(indptr, indices, data, rows):
-    """By how much more likely the moves of a policy lead to higher states than to lower ones, from -1 to 1."""
-    up, down = 0.0, 0.0
-    for s in range(uint64(len(rows))):
-        for k in range(uint64(indptr[rows[s]]), uint64(indptr[rows[s] + ONE])):
-            j = uint64(indices[k])
-            if j > s:
-                up += data[k]
-            elif j < s:
-                down += data[k]
-    return (up - down) / (up + down) if up + down > 0.0 else 0.0
-
-
-@loop
 def distance(indptr, indices, first, place):
     """How far from states their successors are, added up: in this order of places, or as they are numbered."""
     total = 0.0
