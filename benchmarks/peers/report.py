@@ -116,21 +116,35 @@ def _on_two(contests, models):
             slower.append(f"{name} ({ms(two)} ms against {ms(one)})")
     if not slower:
         return "Two threads never take longer than one by more than a tenth."
-    return f"Two threads take longer than one, by more than a tenth, on {len(slower)} models: {', '.join(slower)}."
+    return f"Two threads take longer than one, by more than a tenth, on {', '.join(slower)}."
+
+
+def _of_budget(ours, model):
+    """The share of 1.5 times the model's arrays and 8 vectors that a solve takes, the model included; rough below a megabyte."""
+    room = 1.5 * model["bytes"] + 8 * 8 * model["states"]
+    return (model["bytes"] + ours.solve_bytes) / room if model["bytes"] > 1e6 else None
+
+
+def _over_budget(contests, models):
+    """Where a solve takes more memory than it is to."""
+    shares = {name: _of_budget(records[0], models[name]) for name, records in contests.items()}
+    over = [f"{name} ({share:.2f} of it)" for name, share in shares.items() if share is not None and share > 1.0]
+    return f"The budget for memory is exceeded on {', '.join(over)}." if over else "Memory is within its budget everywhere."
 
 
 def _losses(contests, models):
     lost = [(name, ratio(records), records) for name, records in contests.items() if ratio(records) < TARGET]
+    more = f"{_on_two(contests, models)} {_over_budget(contests, models)}"
     if not lost:
         text = f"Nowhere: at least {TARGET:g}x faster than the best method of every peer on every model."
-        return f"## Where we lose\n\n{text} {_on_two(contests, models)}"
+        return f"## Where we lose\n\n{text} {more}"
     rows = [
         (name, ms(records[0].cpu), f"{best(records).peer}, {best(records).method}", ms(best(records).cpu), times(ahead))
         for name, ahead, records in sorted(lost, key=lambda x: x[1])
     ]
     n = sum(ahead < 1 for _, ahead, _ in lost)
     verdict = f"Slower than the best peer on {n} of {len(contests)} models" if n else "Never slower than the best peer"
-    text = f"{verdict}; ahead by less than the {TARGET:g}x we are after on {len(lost) - n}. {_on_two(contests, models)}"
+    text = f"{verdict}; ahead by less than the {TARGET:g}x we are after on {len(lost) - n}. {more}"
     head = ("model", "ours, ms of processor time", "best peer", "its time", "ratio")
     return f"## Where we lose\n\n{text}\n\n" + table(head, rows)
 
@@ -202,14 +216,22 @@ def _memory(contests, models):
     rows = []
     for name, records in contests.items():
         ours, rival, model = records[0], best(records), models[name]
-        room = 1.5 * model["bytes"] + 8 * 8 * model["states"]
-        share = f"{(model['bytes'] + ours.solve_bytes) / room:.2f}" if model["bytes"] > 1e6 else ""
+        share = _of_budget(ours, model)
         other = (
             (f"{rival.peer}", f"{rival.convert_seconds:.3f}", mb(rival.convert_bytes), mb(rival.solve_bytes))
             if rival
             else ("",) * 4
         )
-        rows.append((name, mb(model["bytes"]), f"{ours.convert_seconds:.3f}", mb(ours.solve_bytes), share, *other))
+        rows.append(
+            (
+                name,
+                mb(model["bytes"]),
+                f"{ours.convert_seconds:.3f}",
+                mb(ours.solve_bytes),
+                "" if share is None else f"{share:.2f}",
+                *other,
+            )
+        )
     head = (
         "model",
         "arrays MB",

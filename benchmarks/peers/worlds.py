@@ -91,6 +91,15 @@ def fleet(machines, levels, gamma):
     return tr.MDP.from_function(dynamics, levels**machines, machines + 1, gamma)
 
 
+def nearest(across, up, size):
+    """The four points of a grid around each place, by their numbers, and the share of each; across, the grid goes round."""
+    left, below = np.floor(across).astype(int), np.minimum(up.astype(int), size - 2)
+    right, above = across - left, up - below
+    corners = [(left + i) % size * size + below + j for i, j in itertools.product((0, 1), repeat=2)]
+    chances = [x * y for x, y in itertools.product((1.0 - right, right), (1.0 - above, above))]
+    return np.stack(corners, axis=1), np.stack(chances, axis=1)
+
+
 def pendulum(size, gamma):
     """Gymnasium's pendulum on a grid of angles and speeds, with five torques: moves are spread over the four nearest points."""
     torques = np.linspace(-2.0, 2.0, 5)
@@ -101,11 +110,7 @@ def pendulum(size, gamma):
         rewards = -(angle**2 + 0.1 * speed**2 + 0.001 * torques[action] ** 2)
         speed = np.clip(speed + 0.05 * (15.0 * np.sin(angle) + 3.0 * torques[action]), -8.0, 8.0)
         across, up = (angle + 0.05 * speed + np.pi) / (2.0 * np.pi) * size, (speed + 8.0) / 16.0 * (size - 1)
-        left, below = np.floor(across).astype(int), np.minimum(up.astype(int), size - 2)
-        right, above = across - left, up - below
-        corners = [(left + i) % size * size + below + j for i, j in itertools.product((0, 1), repeat=2)]
-        chances = [x * y for x, y in itertools.product((1.0 - right, right), (1.0 - above, above))]
-        return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
+        return *nearest(across, up, size), rewards
 
     return tr.MDP.from_function(dynamics, size * size, len(torques), gamma)
 
@@ -121,11 +126,7 @@ def hill(size, gamma):
         place = np.maximum(place + speed, -1.2)
         top = place >= 0.5
         across, up = (np.where(top, -0.5, place) + 1.2) / 1.8 * (size - 1), (np.where(top, 0.0, speed) + 0.07) / 0.14 * (size - 1)
-        left, below = np.minimum(across.astype(int), size - 2), np.minimum(up.astype(int), size - 2)
-        right, above = across - left, up - below
-        corners = [(left + i) * size + below + j for i, j in itertools.product((0, 1), repeat=2)]
-        chances = [x * y for x, y in itertools.product((1.0 - right, right), (1.0 - above, above))]
-        return np.stack(corners, axis=1), np.stack(chances, axis=1), 5.0 * top - 1.0
+        return *nearest(across, up, size), 5.0 * top - 1.0
 
     return tr.MDP.from_function(dynamics, size * size, len(pushes), gamma)
 
