@@ -1,8 +1,10 @@
-"""What tests of problems say: a model is just this, outcome by outcome."""
+"""What tests of problems say: a model is just this, outcome by outcome; and a model that several tests have."""
 
 from __future__ import annotations
 
 import numpy as np
+
+import tightrope as tr
 
 
 def assert_is(mdp, outcomes):
@@ -22,3 +24,19 @@ def assert_starts(mdp, *states):
     expected = np.zeros(mdp.n_states)
     expected[list(states)] = 1 / len(states)
     np.testing.assert_array_equal(mdp.start, expected)
+
+
+def controller(side, gamma):
+    """A mass pushed about on a line, on a grid of places and speeds."""
+    pushes = np.linspace(-1.0, 1.0, 5)
+
+    def dynamics(states, action):
+        place, speed = (4.0 * x / (side - 1) - 2.0 for x in np.divmod(states, side))
+        rewards = -(place**2) - speed**2 - 0.1 * pushes[action] ** 2
+        to = np.clip(np.stack([place + 0.1 * speed, speed + 0.1 * pushes[action]]), -2.0, 2.0) * (side - 1) / 4.0 + (side - 1) / 2
+        (left, below), (right, above) = np.minimum(to.astype(int), side - 2), to - np.minimum(to.astype(int), side - 2)
+        corners = [(left + i) * side + below + j for i in (0, 1) for j in (0, 1)]
+        chances = [x * y for x in (1.0 - right, right) for y in (1.0 - above, above)]
+        return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
+
+    return tr.MDP.from_function(dynamics, side * side, len(pushes), gamma)

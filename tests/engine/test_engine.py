@@ -182,10 +182,10 @@ def test_workspace_allocates_the_chain_once():
     work = Workspace(mdp, None, Aim(1e-6, -1.0))
     work.look()
     work.take_chain()
-    before = [a.ctypes.data for a in work._room.chain(mdp)]
+    before = [a.ctypes.data for a in work.room.chain(mdp)]
     work.look()
     work.take_chain()
-    assert [a.ctypes.data for a in work._room.chain(mdp)] == before
+    assert [a.ctypes.data for a in work.room.chain(mdp)] == before
 
 
 def test_optimal_with_zero_tolerance_goes_to_the_limit_of_floats():

@@ -17,6 +17,7 @@ from tightrope.engine.monitor import Aim
 from tightrope.engine.outline import AS_NUMBERED, components, strong_components
 from tightrope.engine.workspace import Workspace
 from tightrope.kernels import team
+from zoo import controller
 
 
 def random_graph(seed):
@@ -98,6 +99,7 @@ def test_components_save_work(monkeypatch):
     """Twin: the same model solved whole, by the same method, computes several times as many rows."""
     apart = tr.solve(phases())
     assert IN_PARTS in apart.choices
+    monkeypatch.setattr(choosing, "SLOW", 1.0)  # not along policies either
     monkeypatch.setattr("tightrope.engine.outline.MOST", 0.0)
     whole = tr.solve(phases())
     assert IN_PARTS not in whole.choices
@@ -183,7 +185,7 @@ def test_a_round_leaves_the_chain_that_it_holds_with_its_rewards():
     S = mdp.n_states
     work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
     assert work.krylov_round(work.parts(), 0, 1, 12, 80, np.inf)[0] == 0
-    held, _, _, _, r = work._room.slots(mdp, None)
+    held, _, _, _, r = work.room.slots(mdp, None)
     pairs = held.astype(int)
     stay = mdp.P.toarray()[pairs, np.arange(S)]
     assert (stay > 0.0).any()
@@ -272,19 +274,8 @@ def test_sweeps_go_on_as_long_as_better_policies_mix_ever_faster(mixing, again):
 
 
 def test_a_controller_is_found_by_sweeps_alone_though_its_first_policies_mix_slowly(monkeypatch):
-    """A mass pushed about on a line, on a grid of places and speeds: there is nothing to go by but how chains get faster."""
-    side, pushes = 50, np.linspace(-1.0, 1.0, 5)
-
-    def dynamics(states, action):
-        place, speed = (4.0 * x / (side - 1) - 2.0 for x in np.divmod(states, side))
-        rewards = -(place**2) - speed**2 - 0.1 * pushes[action] ** 2
-        to = np.clip(np.stack([place + 0.1 * speed, speed + 0.1 * pushes[action]]), -2.0, 2.0) * (side - 1) / 4.0 + (side - 1) / 2
-        (left, below), (right, above) = np.minimum(to.astype(int), side - 2), to - np.minimum(to.astype(int), side - 2)
-        corners = [(left + i) * side + below + j for i in (0, 1) for j in (0, 1)]
-        chances = [x * y for x in (1.0 - right, right) for y in (1.0 - above, above)]
-        return np.stack(corners, axis=1), np.stack(chances, axis=1), rewards
-
-    mdp = tr.MDP.from_function(dynamics, side * side, len(pushes), 0.999)
+    mdp = controller(50, 0.999)
+    monkeypatch.setattr(choosing, "SLOW", 1.0)  # nor is it asked how values flow
     sol = tr.solve(mdp)
     assert sol.choices == (NAMES[methods.sweep],)
     monkeypatch.setattr(choosing, "FASTER", np.inf)

@@ -40,7 +40,7 @@ def test_a_backup_leaves_the_greedy_chain_behind(make):
 
 def held_chain(work, mdp):
     """The chain that the room holds, dense, and its rewards."""
-    indptr, indices, data, r = work._room.chain(mdp)
+    indptr, indices, data, r = work.room.chain(mdp)
     S, n = mdp.n_states, int(indptr[mdp.n_states])
     P = sp.csr_array((data[:n], indices[:n].astype(np.int64), indptr[: S + 1].astype(np.int64)), shape=(S, S))
     return P.toarray(), r
@@ -74,7 +74,7 @@ def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, wi
     from_the_left = (mdp.r + mdp.gamma * np.array([sum(row) for row in products.tolist()])).reshape(S, 3)
     assert (from_the_left == q).all() == (width <= 2)
     rows = 3 * np.arange(S) + q.argmax(axis=1)
-    chain = Workspace(mdp, v, Aim(1e-6, -1.0))._room.chain(mdp)
+    chain = Workspace(mdp, v, Aim(1e-6, -1.0)).room.chain(mdp)
     models = [mdp.arrays] if width > 1 else [mdp.arrays, (None, *mdp.arrays[1:])]
     assert (sweep.rows_of(mdp)[0] is None) == (width == 1)
     for compiled in (False, True):
@@ -103,7 +103,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
     mdp = make()
     S, gamma, P = mdp.n_states, mdp.gamma, mdp.P.toarray()
     work = Workspace(mdp, np.zeros(S), Aim(1e-6, -1.0))
-    held, *chain = work._room.slots(mdp, None)
+    held, *chain = work.room.slots(mdp, None)
     held.fill(mdp.n_pairs)
     up, down, far = 0.0, 0.0, 0
     before = work.rows.copy()

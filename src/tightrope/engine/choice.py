@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.engine.methods import IMPROVEMENTS, factorise, gauss_seidel, krylov, sweep
+from tightrope.engine.downstream import flows
+from tightrope.engine.methods import IMPROVEMENTS, downstream, factorise, gauss_seidel, krylov, sweep
 from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
 DIFFUSE = 60.0
+#: Backups of the whole model that policy iteration takes where few states can be come back to, and what a sweep of a chain leaves
+#: of the span where it is worth asking whether that is so.
+ALONG, SLOW = 15.0, 0.9
+#: How many times as wide as others the widest row of a state is where chains are no smaller than the model for their actions.
+HEAVY = 2.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
 FACTOR_FLOOR = 100.0
 #: What it takes to find out what a factorisation costs, in multiplications for each transition of the chain.
@@ -48,6 +54,7 @@ NAMES: dict[Method, str] = {
     sweep: "sweeps of the greedy policy (modified policy iteration)",
     gauss_seidel: "Gauss-Seidel sweeps, against the drift of the greedy policy where it has one",
     krylov: "BiCGSTAB on the greedy policy's chain, preconditioned by Gauss-Seidel sweeps to and fro (policy iteration)",
+    downstream: "policies evaluated in the order of their own moves, each state after all it leads to (policy iteration)",
     factorise: "factorisation of the greedy policy's chain (policy iteration)",
 }
 #: What is said once states have been put in order.
@@ -81,23 +88,43 @@ class Choice:
     def __init__(self, work: Workspace) -> None:
         self.work = work
         self.tried: dict[Method, Tried] = {}
+        #: How often it was asked whether values flow along a policy that they do not flow along.
+        self.in_vain = 0
 
     def next(self) -> Method:
         """The method to use now."""
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
         if not self.tried:
-            return gauss_seidel if self.work.has_sinks or self.work.timed else sweep
+            if self.work.has_sinks or self.work.timed:
+                return gauss_seidel
+            heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
+            return downstream if heavy and flows(self.work) else sweep
         nnz = self.work.nnz
         options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
-        options |= {method: tried.remaining for method, tried in self.tried.items()}
+        options |= {method: tried.remaining for method, tried in self.tried.items() if method is not downstream}
         best = min(options, key=options.__getitem__)
+        if self._flows(options[best]):
+            return downstream
         least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
         if factorise not in options and least < options[best]:
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
+
+    def _flows(self, cost: float) -> bool:
+        """Whether values flow along the greedy policy, so that this costs less than the best of the rest."""
+        tried, promised = self.tried.get(downstream), np.inf
+        if tried is not None:
+            promised = tried.remaining
+        elif self.work.band is None and sweep in self.tried and self.work.mixing > SLOW:
+            promised = ALONG * self.work.nnz
+        if promised >= cost or self.in_vain == IN_VAIN:
+            return False
+        found = flows(self.work)
+        self.in_vain += not found
+        return found
 
     def learn(self, method: Method, tell: Callable[[], Report], gained: float) -> None:
         """Take note of a round: what it can tell, and that it multiplied the gap by `gained` (0: there was none before)."""
@@ -114,15 +141,16 @@ class Choice:
         if 0.0 < gained < 1.0:
             need = max(self.work.goal / self.work.gap, EPS)
             by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
-        if method is sweep and now.in_vain < IN_VAIN:
+        promising = now.in_vain < IN_VAIN if method in (sweep, downstream) else now.rounds < 2 * IMPROVEMENTS
+        if method is sweep and promising:
             # The first policy is that of the largest rewards, whose chain may be a bad example; so were all that are outpaced.
             hasty = len(self.tried) == 1 and (faster if now.rounds > 1 else report.policies == 1)
             now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
         elif method in (gauss_seidel, krylov) and now.in_vain == 0:
             now.remaining = min(report.remaining, by_gap)
-        elif method in (krylov, factorise) and now.rounds < 2 * IMPROVEMENTS:
+        elif method in (krylov, downstream, factorise) and promising:
             now.remaining = report.remaining
         else:
             now.remaining = max(DOUBT * now.spent, HOPE * nnz)
-        if method in (sweep, gauss_seidel) and now.rounds >= TRUST:
+        if method in (sweep, gauss_seidel, downstream) and now.rounds >= TRUST:
             now.remaining = max(now.remaining, min(now.spent, by_gap))

@@ -1,4 +1,4 @@
-"""Four ways to bring a value function nearer the optimum, each good on models where the others are poor.
+"""Five ways to bring a value function nearer the optimum, each good on models where the others are poor.
 
 Each takes the workspace, after a look (u = T v and its greedy pairs known) unless it is fresh, and leaves a better v behind. What
 it returns can tell, if the round was not enough, what that cost and what finishing would cost at this rate, in multiplications.
@@ -14,6 +14,7 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
+from tightrope.engine.downstream import downstream_round
 from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
@@ -44,6 +45,8 @@ FEWEST, LONG = 8, 3e8
 ENOUGH = 120.0
 #: States of components that are solved in one call.
 BATCH = 100_000
+#: What a search through a chain and its value in the order found take, in multiplications for each of its transitions.
+SEARCH = 8.0
 #: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.
 AHEAD = 1 / 8
 
@@ -145,6 +148,20 @@ def krylov(work: Workspace) -> Callable[[], Report]:
         if parts.many:
             return Report(cost, cost)
         return Report(cost, max(0.5 * IMPROVEMENTS - work.improved, 2.0) * cost / (work.improved - before))
+
+    return report
+
+
+def downstream(work: Workspace) -> Callable[[], Report]:
+    """Policy iteration whose chains are solved in the order of their own moves, each state after all it leads to.
+
+    Best where few states are come back to: stocks that are sold down, batteries that run down, controllers that settle.
+    """
+    improved, swept = downstream_round(work, work.improvements)
+
+    def report() -> Report:
+        cost = improved * (work.nnz + SEARCH * work.chain_nnz) + 1.5 * work.chain_nnz * swept / work.S
+        return Report(cost, 0.5 * IMPROVEMENTS * cost / improved, improved)
 
     return report
 

@@ -123,9 +123,8 @@ def strong_components(mdp: MDP) -> IntArray:
     """The number of each state's strongly connected component, from 0; none leads to one of a higher number [S]."""
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
     component = np.empty(S, np.int64)
-    kernels.graph.components(
-        indptr, indices, first, component, np.empty(S, indptr.dtype), np.empty(S, indices.dtype), np.empty(S, bool)
-    )
+    order, reached, waiting = np.empty(S, indices.dtype), np.empty(S, indptr.dtype), np.empty(S, indices.dtype)
+    kernels.graph.components(indptr, indices, first, None, component, order, reached, waiting, np.empty(S, bool))
     return component
 
 

@@ -65,6 +65,13 @@ class Room:
             self._chain = (np.empty(S + PIECES, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
 
+    def blocks(self, mdp: MDP, states: int) -> tuple[Any, Any, Any, Any]:
+        """Room for the chain of so many states: that of `chain` where there is such, otherwise for half as many transitions."""
+        if self._chain is not None and self._P is mdp.P:
+            return self._chain
+        half, index = mdp.chain_room // 2 + 1, mdp.arrays[0].dtype
+        return np.empty(states + 1, index), np.empty(half, index), np.empty(half), np.empty(states)
+
     def slots(self, mdp: MDP, order: Any) -> tuple[Any, ...]:
         """Room for a chain whose rows change one by one, in this order of states: held, begin, indices, data and r.
 

@@ -19,6 +19,7 @@ from tightrope.engine.sweep import Sweeper, extremes, rows_of, scattered
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
+    from tightrope.engine.downstream import Flow
     from tightrope.engine.monitor import Aim
     from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
@@ -71,13 +72,15 @@ class Workspace:
     in_parts = False
     #: How often BiCGSTAB has evaluated a chain.
     improved = 0
+    #: How values flow along the greedy policy, where they do.
+    flow: Flow | None = None
     _factor_cost: float | None = None
     _caution = 0.0
     _blocks: list[tuple[Any, ...]] | None = None
 
     def __init__(self, mdp: MDP, v0: FloatArray | None, aim: Aim, threads: int | None = None, room: Room | None = None) -> None:
-        self._room = room or Room()
-        self._mdp, self._model, self.aim = mdp, mdp.arrays, aim
+        self.room = room or Room()
+        self.mdp, self.model, self.aim = mdp, mdp.arrays, aim
         self.gamma = mdp.gamma
         shape = outline(mdp)
         self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.in_pieces, self.wide, *_ = shape
@@ -112,17 +115,17 @@ class Workspace:
     @property
     def _settled(self) -> bool:
         """Whether it is known which order is best; P alone decides, so that a twin with other rewards finds the same."""
-        return "order" in self._mdp.facts
+        return "order" in self.mdp.facts
 
     @property
     def whole(self) -> bool:
         """Whether chains are swept as a whole; an attribute more would make all the others slower."""
-        return outline(self._mdp).whole
+        return outline(self.mdp).whole
 
     @property
     def timed(self) -> bool:
         """Whether time passes, whatever is done."""
-        return outline(self._mdp).timed
+        return outline(self.mdp).timed
 
     @property
     def chain_nnz(self) -> float:
@@ -134,16 +137,16 @@ class Workspace:
         ceilings, before, caution = self._prune()
         if ceilings is not None:
             risen, size = kernels.pruned.rise(self.v, before)
-            arguments = (*self._model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
-            parts = self._pieces() if self.chaining else [(None, None, None, None, *cut[:2]) for cut in cuts(self._mdp)]
+            arguments = (*self.model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
+            parts = self._pieces() if self.chaining else [(None, None, None, None, *cut[:2]) for cut in cuts(self.mdp)]
             found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
             self.low, self.high = extremes([part[:2] for part in found])
             self.backups += sum(part[2] for part in found) - self.pairs
         elif self.chaining:
-            arguments = (*rows_of(self._mdp), self.v, self.u, self.rows, scattered(self._mdp))
+            arguments = (*rows_of(self.mdp), self.v, self.u, self.rows, scattered(self.mdp))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
-            self.low, self.high = Sweeper(self._mdp, self._threads).backup_into(self.v, self.u, self.rows)
+            self.low, self.high = Sweeper(self.mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self.pairs
         self.looked, self._seen, self.chained = True, None, self.chaining
         self.held &= not self.chaining
@@ -156,19 +159,19 @@ class Workspace:
         if not self.wide:
             return None, None, 0.0
         if self._caution == 0.0:
-            _, of_values, leak, _, _ = self._mdp.rounding
+            _, of_values, leak, _, _ = self.mdp.rounding
             self._caution = 1e-9 + 8.0 * (of_values + leak)
-            ceilings, before = self._room.ceilings(self._mdp)
+            ceilings, before = self.room.ceilings(self.mdp)
             ceilings.fill(inf)
             before.fill(0.0)
             if not self.looked:
-                self.rows[:] = self._mdp.first[:-1]
-        return *self._room.ceilings(self._mdp), self._caution
+                self.rows[:] = self.mdp.first[:-1]
+        return *self.room.ceilings(self.mdp), self._caution
 
     def certificate(self) -> Certificate:
         """What the last look proves."""
         if self._seen is None:
-            return certify(self._mdp, self.u, self.low, self.high)
+            return certify(self.mdp, self.u, self.low, self.high)
         _, _, least, most, low, high, scale, floor = self._seen
         return new(Certificate, (self.u, low, high, scale, floor, (least, most)))
 
@@ -176,7 +179,7 @@ class Workspace:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
         if self.looked:
             return
-        self.low, self.high = kernels.rounds.look_at_rewards(*self._model[3:], self.base, self.u, self.rows)
+        self.low, self.high = kernels.rounds.look_at_rewards(*self.model[3:], self.base, self.u, self.rows)
         self.backups += self.pairs
         self.looked = True
         self._foresee((self.low + self.base, self.high + self.base))
@@ -215,10 +218,9 @@ class Workspace:
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
         base = -inf if self.spread or not self.has_sinks else self.base
-        enough = SCATTERED * budget if self.scattered else budget
         bellman, chain, change, goal, rate, lost, self.backwards = self._round(
-            "gauss_seidel_round", *self._model, *self._room.slots(self._mdp, self.order[0]),
-            base, self.backwards, enough, most, *self.order, self._settled, self.has_sinks,
+            "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
+            (SCATTERED if self.scattered else 1.0) * budget, most, *self.order, self._settled, self.has_sinks,
         )  # fmt: skip
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
@@ -226,28 +228,28 @@ class Workspace:
             self._put_in_order(lost)
             return self.gauss_seidel_round(budget, most)
         if base > -inf:
-            self._mdp.facts["order"] = self.order
+            self.mdp.facts["order"] = self.order
         return bellman, chain, change, goal, rate
 
     def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
         told = (self.low, self.high, self._unseen, share, trial, patience, most, *self._prune())
-        n, swept, self.mixing = self._round("sweep_round", *self._model, *self._room.chain(self._mdp), *told)
+        n, swept, self.mixing = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
         return n, swept
 
     def factor_round(self, ahead: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        room = self._room.band(self._mdp, self.band)
+        room = self.room.band(self.mdp, self.band)
         told = (self.low, self.high, self._unseen, *self.band, *room, ahead, most)
-        (n,) = self._round("factor_round", *self._model, *told)
+        (n,) = self._round("factor_round", *self.model, *told)
         self.factorised += n
 
     def _round(self, name: str, *told: Any) -> tuple[Any, ...]:
         """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""
-        loop, arguments = getattr(kernels.rounds, name), (self.v, *self.aim, *told, *self._mdp.rounding)
+        loop, arguments = getattr(kernels.rounds, name), (self.v, *self.aim, *told, *self.mdp.rounding)
         from_nothing = self.base > -inf and not self.wide  # whose ceilings would have to be
-        self._room.round = (loop, *arguments) if from_nothing else None
+        self.room.round = (loop, *arguments) if from_nothing else None
         seen, computed, *rest = loop(*arguments, self.u, self.rows)
         self._seen, self.low, self.high = seen, seen[0], seen[1]
         self.looked = self.high < inf
@@ -256,7 +258,7 @@ class Workspace:
 
     def parts(self) -> Parts:
         """The parts that the model is solved in, one after the other."""
-        parts = components(self._mdp, *self.order)
+        parts = components(self.mdp, *self.order)
         self.in_parts = parts.many
         return parts
 
@@ -264,11 +266,10 @@ class Workspace:
         """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch."""
         size = int(np.diff(parts.begin[lo : hi + 1]).max())
         inner = None if parts.order is None else np.empty(size)
-        chain, vectors = self._room.slots(self._mdp, parts.order), kernels.krylov.room(size)
-        arguments = (*self._model, self.v, self.rows, *chain, self.u, *vectors, inner, *self.aim, *parts, lo, hi)
+        chain, vectors = self.room.slots(self.mdp, parts.order), kernels.krylov.room(size)
+        arguments = (*self.model, self.v, self.rows, *chain, self.u, *vectors, inner, *self.aim, *parts, lo, hi)
         missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
-        self.backups += computed + swept
-        self.improved += improved
+        self.backups, self.improved = self.backups + computed + swept, self.improved + improved
         self.chained = self.held = False
         return missed, computed, swept
 
@@ -280,47 +281,47 @@ class Workspace:
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""
         assert self.band is not None  # noqa: S101  (the method asks before)
-        eliminate(self._mdp, self.rows, self.band, self._room.band(self._mdp, self.band), self.v, self._threads)
+        eliminate(self.mdp, self.rows, self.band, self.room.band(self.mdp, self.band), self.v, self._threads)
         self.backups += self.S
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self._model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled)
+        arguments = (*self.model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled)
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self.pairs
         if lost > 0:
             self._put_in_order(lost)
             return self.spread_values()
-        self._mdp.facts["order"] = self.order
+        self.mdp.facts["order"] = self.order
         return n, guessed
 
     def arrange(self) -> None:
         """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
         if self.has_sinks and not self._settled:
-            n, _, _, lost = kernels.spread.spread_values(*self._model, self.u, self.rows, 0.0, True, None, False)
+            n, _, _, lost = kernels.spread.spread_values(*self.model, self.u, self.rows, 0.0, True, None, False)
             self.backups += n * self.pairs
-            self._mdp.facts["order"] = self.order
+            self.mdp.facts["order"] = self.order
             if lost > 0:
                 self._put_in_order(lost)
 
     def _put_in_order(self, lost: int) -> None:
         """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to `lost`."""
-        self._mdp.facts["order"] = self.order = outward(self._mdp, lost)
+        self.mdp.facts["order"] = self.order = outward(self.mdp, lost)
         self.backwards = self.order[0] is None
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""
         self.backups += self.pairs
-        chain = self._room.slots(self._mdp, self.order[0])
+        chain = self.room.slots(self.mdp, self.order[0])
         if not self.held:
             chain[0].fill(self.pairs)  # none
             self.chained, self.held, self.up, self.down, self.far = False, True, 0.0, 0.0, 0
         others, blocks = None, [(0, self.S)]
         if self.in_pieces:
-            for near in seams(self._mdp, self.order[0]):
+            for near in seams(self.mdp, self.order[0]):
                 self.u[near] = self.v[near]
-            others, blocks = self.u, [block[:2] for block in cuts(self._mdp, self.order[0])]
-        arguments = (*self._model, self.v, self.rows, self.backwards, *self.order, others, *chain)
+            others, blocks = self.u, [block[:2] for block in cuts(self.mdp, self.order[0])]
+        arguments = (*self.model, self.v, self.rows, self.backwards, *self.order, others, *chain)
         found = team.each(kernels.in_place.gauss_seidel, arguments, blocks, self._threads)
         changes, up, down, far = zip(*found, strict=True)
         self.up, self.down, self.far = self.up + sum(up), self.down + sum(down), max(self.far, *far)
@@ -330,7 +331,7 @@ class Workspace:
     def take_chain(self) -> None:
         """Copy the greedy policy's rows together, unless the look has; looks do so from now on, where chains are in pieces."""
         if not self.chained:
-            team.each(kernels.extract, (*self._model[:4], self.rows), self._pieces(), self._threads)
+            team.each(kernels.extract, (*self.model[:4], self.rows), self._pieces(), self._threads)
         self.chaining, self.chained, self.held = not self.whole, True, False
 
     def policy_sweeps(self, most: int, target: float) -> int:
@@ -341,7 +342,7 @@ class Workspace:
             if self.whole:
                 more, self.low, self.high = kernels.policy_sweeps(*pieces[0][:4], *now, min(CALL, most - n), target)
             else:
-                changes = team.each(kernels.policy_backup, (*now, scattered(self._mdp)), pieces, self._threads)
+                changes = team.each(kernels.policy_backup, (*now, scattered(self.mdp)), pieces, self._threads)
                 self.v, self.u, more, (self.low, self.high) = self.u, self.v, 1, extremes(changes)
             n += more
         self.backups += n * self.S
@@ -354,7 +355,7 @@ class Workspace:
         Threads take pairs of sweeps that follow each other: they find what they would have found one after the other. In the
         end v is levelled, if asked.
         """
-        _, *chain = self._room.slots(self._mdp, self.order[0])
+        _, *chain = self.room.slots(self.mdp, self.order[0])
         lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
         threads = self._threads if 2 * PAIRS * self.chain_nnz >= CHAIN else 1
         while n < most and change > target:
@@ -374,8 +375,8 @@ class Workspace:
     def _pieces(self) -> list[tuple[Any, ...]]:
         """Blocks of states, each with room of its own for its part of a chain; one if it is swept as a whole."""
         if self._blocks is None:
-            indptr, indices, data, r = self._room.chain(self._mdp)
-            parts = [(0, self.S, 0, len(data))] if self.whole else cuts(self._mdp)
+            indptr, indices, data, r = self.room.chain(self.mdp)
+            parts = [(0, self.S, 0, len(data))] if self.whole else cuts(self.mdp)
             self._blocks = [
                 (indptr[lo + n : hi + n + 1], indices[begin:end], data[begin:end], r[lo:hi], lo, hi)
                 for n, (lo, hi, begin, end) in enumerate(parts)
@@ -392,9 +393,8 @@ class Workspace:
 
     def chain(self) -> tuple[sp.csr_array, FloatArray]:
         """The greedy policy's chain as SciPy sees it, sharing memory: P^π and r^π."""
-        indptr, indices, data, r = self._room.chain(self._mdp)
-        kernels.extract(*self._model[:4], self.rows, indptr, indices, data, r, 0, self.S)
+        indptr, indices, data, r = self.room.chain(self.mdp)
+        kernels.extract(*self.model[:4], self.rows, indptr, indices, data, r, 0, self.S)
         self.chained, self.held = self.whole, False
-        n = int(indptr[self.S])
-        signed = self._mdp.P.indices.dtype
+        n, signed = int(indptr[self.S]), self.mdp.P.indices.dtype
         return sp.csr_array((data[:n], indices[:n].view(signed), indptr[: self.S + 1].view(signed)), shape=(self.S, self.S)), r

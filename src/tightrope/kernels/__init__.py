@@ -20,6 +20,7 @@ _MODULES = (
     "in_place",
     "rounds",
     "krylov",
+    "downstream",
     "band",
     "pruned",
     "spread",

@@ -144,7 +144,8 @@ def width(indptr, indices, begin, sources, order, place):
 def period(indptr, indices, first, least, order, depth):
     """The largest number that divides the length of every cycle of a model; given up once that is known to be below `least`.
 
-    depth[s] [S] becomes the steps from state 0 to s, whatever is done, modulo that; `order` [S] is scratch.
+    It may be taken for less if some states cannot be reached from state 0. depth[s] [S] becomes the steps from there to s,
+    whatever is done, modulo that; `order` [S] is scratch.
     """
     size, unmet = uint64(len(depth)), len(depth) + 1
     for s in range(size):
@@ -179,17 +180,19 @@ def period(indptr, indices, first, least, order, depth):
 
 
 @loop
-def components(indptr, indices, first, component, reached, waiting, root):
+def components(indptr, indices, first, rows, component, order, reached, waiting, root):
     """The strongly connected components of a model, each numbered after all it leads to, from 0; returns how many.
 
-    Pearce's algorithm: what has been met has the number at which it was, or the smallest that it leads back to, and once its
-    component is complete a number above all these. The rest is scratch [S]: `reached` is the next transition of each state;
-    `waiting` holds the path from the front, and from the back those who wait for their component to be complete.
+    Where `rows` is not None, those of the chain of a policy that takes these pairs. `order` becomes the states in the order of
+    their components, within one each after most of those it leads to. Pearce's algorithm: what has been met has the number at
+    which it was, or the smallest that it leads back to, and once its component is complete a number above all these. The rest is
+    scratch [S]: `reached` is the next transition of each state; `waiting` holds the path from the front, and from the back those
+    who wait for their component to be complete.
     """
     size = uint64(len(component))
     for s in range(size):
         component[s] = 0
-    met, top, last = uint64(1), uint64(size), uint64(2) * size
+    met, top, last, done = uint64(1), uint64(size), uint64(2) * size, uint64(0)
     complete = last
     for start in range(size):
         if component[start] != 0:
@@ -198,12 +201,12 @@ def components(indptr, indices, first, component, reached, waiting, root):
         waiting[depth] = start
         component[start] = met
         met += ONE
-        reached[start] = indptr[first[start]]
+        reached[start] = indptr[first[start] if rows is None else rows[start]]
         root[start] = True
         while True:
             s = uint64(waiting[depth])
-            k, stop = uint64(reached[s]), uint64(indptr[first[s + ONE]])
-            smallest = uint64(component[s])
+            k, stop = uint64(reached[s]), uint64(indptr[first[s + ONE] if rows is None else rows[s] + ONE])
+            smallest, j = uint64(component[s]), s
             deeper = False
             while k < stop:
                 j = uint64(indices[k])
@@ -218,21 +221,28 @@ def components(indptr, indices, first, component, reached, waiting, root):
             component[s] = smallest
             reached[s] = k
             if deeper:
-                j = uint64(indices[k])
                 depth += ONE
                 waiting[depth] = j
                 component[j] = met
                 met += ONE
-                reached[j] = indptr[first[j]]
+                reached[j] = indptr[first[j] if rows is None else rows[j]]
                 root[j] = True
                 continue
             if root[s]:
                 met -= ONE
+                begin = top
                 while top < size and component[waiting[top]] >= smallest:
                     component[waiting[top]] = complete
                     top += ONE
                     met -= ONE
+                i = top
+                while i > begin:  # who waits longest was done first
+                    i -= ONE
+                    order[done] = waiting[i]
+                    done += ONE
                 component[s] = complete
+                order[done] = s
+                done += ONE
                 complete -= ONE
             else:
                 top -= ONE

@@ -1,0 +1,70 @@
+"""Policy iteration whose chains are solved in the order of their own moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tightrope import kernels
+
+if TYPE_CHECKING:
+    from tightrope.engine.workspace import Workspace
+
+#: Share of the states that can be come back to at most, and of the room for chains that a component of these takes.
+MOST = 0.5
+#: By how much the residual of a component is to shrink, and in how many steps at most.
+SHARE, STEPS = 1e-5, 40
+#: Backups before a policy means anything.
+FORESIGHT = 3
+
+
+class Flow(NamedTuple):
+    """The components of a policy's chain, and its states in an order in which no component leads to a later one; then scratch."""
+
+    component: Any
+    order: Any
+    reached: Any
+    waiting: Any
+    root: Any
+
+
+def flows(work: Workspace) -> bool:
+    """Whether values flow along the greedy policy: few states can be come back to. `work.flow` then says how."""
+    if not work.looked:
+        work.look_at_rewards()
+        for _ in range(FORESIGHT):
+            work.take_backup()
+            work.look()
+    S, (indptr, indices, _, _, first, _) = work.S, work.model
+    if work.flow is None:
+        component, order, waiting = (np.empty(S, indices.dtype) for _ in range(3))
+        work.flow = Flow(component, order, np.empty(S, indptr.dtype), waiting, np.empty(S, bool))
+    inside, most = kernels.downstream.blocks(indptr, indices, first, work.rows, *work.flow)
+    if inside > MOST * S or most > MOST * work.mdp.chain_room:
+        work.flow = None
+    return work.flow is not None
+
+
+def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
+    """Up to `most` improvements of the policy, as long as values flow along it: from a look, and a flow, to a look.
+
+    Returns how many there were, and how many states were computed in sweeps of components.
+    """
+    largest, n, swept = int(MOST * work.S), 0, 0
+    room, inner, vectors = work.room.blocks(work.mdp, largest), np.empty(largest), kernels.krylov.room(largest)
+    work.chaining = work.chained = work.held = False
+    while True:
+        assert work.flow is not None  # noqa: S101  (whoever calls has asked)
+        component, order, _, place, _ = work.flow
+        work.take_backup()
+        least, greatest = kernels.extent(work.v)
+        goal = 0.1 * kernels.bounds.sweep_goal(max(-least, greatest), work.gamma, *work.aim)
+        told = (work.rows, work.v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, STEPS)
+        more = kernels.downstream.value(*work.model[:4], work.gamma, *told)
+        work.backups += work.S + more
+        work.look()
+        n, swept, end = n + 1, swept + more, kernels.extent(work.u)
+        done = work.span <= kernels.bounds.span_goal(*end, work.low, work.high, work.gamma, *work.aim)
+        if done or n == most or work.late or not flows(work):
+            return n, swept
