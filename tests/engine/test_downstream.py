@@ -152,6 +152,26 @@ def test_nothing_flows_where_most_states_are_come_back_to_and_nothing_is_touched
     assert NAME not in tr.solve(mdp).choices
 
 
+def test_a_model_that_was_looked_at_before_its_first_round_is_solved_again_from_the_beginning():
+    """Rides anywhere beside single moves, but nothing runs down: it is asked how values flow, and they do not."""
+    rng = np.random.default_rng(1)
+    anywhere, somewhere, rewards = rng.integers(0, 500, (500, 30)), rng.integers(0, 500, (3, 500)), rng.random((4, 500))
+    rewards[0] *= 1.2
+
+    def dynamics(states, action):
+        to = anywhere[states] if action == 0 else somewhere[action - 1, states, None]
+        return to, np.full(to.shape[1], 1.0 / to.shape[1]), rewards[action, states]
+
+    kernels.tiers.compile_loops()
+    mdp = tr.MDP.from_function(dynamics, 500, 4, 0.95)
+    assert mdp.chain_room > choosing.HEAVY * mdp.n_transitions / 4
+    first, *others = (tr.solve(mdp) for _ in range(3))
+    assert np.abs(first.value - optimum(mdp)).max() <= first.gap
+    for sol in others:
+        assert sol.choices == first.choices == (NAMES[methods.sweep],)
+        np.testing.assert_array_equal(sol.value, first.value)
+
+
 def test_a_component_that_takes_half_the_room_for_chains_is_too_large(monkeypatch):
     mdp = draining(0)
     work = looked_at(mdp)

@@ -108,6 +108,7 @@ from tightrope.cli.warm import copies, shuffled
 for mdp in (
     tr.problems.garnet(700, 3, 4), tr.problems.gridworld(80, 80), shuffled(tr.problems.gridworld(70, 70, slip=0.2)),
     tr.problems.queue(3000), tr.problems.tandem(50, gamma=0.9999), copies(tr.problems.tandem(5, gamma=0.9999), 50),
+    shuffled(tr.problems.queue(3000, gamma=0.999)),
     tr.problems.gridworld(500, 420), tr.problems.garnet(150_000, 3, 5), tr.problems.tandem(100, 3, gamma=0.9),
 ):
     tr.solve(mdp)

@@ -48,6 +48,7 @@ def models() -> dict[str, Callable[[], MDP]]:
         "wide rows": lambda: problems.inventory(200, [0.02] * 50, max_order=39),
         "networks": lambda: problems.tandem(40, gamma=0.999),
         "components": lambda: copies(problems.garnet(60, 3, 5, gamma=0.999), 40),
+        "policies that settle": lambda: shuffled(problems.queue(2_000, gamma=0.999)),
         "large models": lambda: problems.garnet(120_000, 4, 5, gamma=0.99),
         "large goals": lambda: problems.gridworld(450, 450, gamma=0.99),
         "large goals in any order": lambda: shuffled(problems.gridworld(450, 450, gamma=0.9)),
