@@ -296,7 +296,7 @@ def test_bicgstab_after_sweeps_does_not_undo_them(monkeypatch):
     monkeypatch.setattr(Choice, "next", after_six)
 
     def solved():
-        return tr.solve(problems.garnet(300, 4, 5, gamma=0.99, seed=143), threads=1)
+        return tr.solve(problems.garnet(300, 4, 5, gamma=0.99, seed=143), threads=1, max_iterations=100)  # one at a time
 
     found = solved()
     assert "BiCGSTAB" in found.explain()
@@ -316,3 +316,29 @@ def test_kappa_pi_and_evaluation_agree_with_dense_algebra(make):
         sol = tr.solve(mdp, algorithm, tol=1e-8)
         assert sol.converged
         assert np.abs(sol.value - v).max() <= sol.gap + 1e-9 * np.abs(v).max()
+
+
+def shuttle(floors, gamma, backwards=False):
+    """Up with who got in at the bottom, and down again for more: every step of a policy hangs on what is at both ends."""
+
+    def dynamics(states, action):
+        load, floor = np.divmod(states, floors)
+        floor = floors - 1 - floor if backwards else floor
+        ends = np.where(
+            (floor == 0) & (action == 1), np.minimum(load + 1, 4), np.where((floor == floors - 1) & (action == 1), 0, load)
+        )
+        to = np.clip(floor + action - 1, 0, floors - 1)
+        to = np.stack([ends, np.minimum(ends + 1, 4)], axis=1) * floors + (floors - 1 - to if backwards else to)[:, None]
+        return to, [0.9, 0.1], np.where((floor == floors - 1) & (action == 1), 3.0 * load, -0.1 * load)
+
+    return tr.MDP.from_function(dynamics, 5 * floors, 3, gamma)
+
+
+@pytest.mark.parametrize("gamma", [0.95, 0.99, 0.9999])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_is_far_away_either_way_is_known_after_a_few_sweeps(gamma, backwards):
+    """Improved a step at a time, a policy would take as many improvements as there are floors; whichever way these have numbers."""
+    mdp = shuttle(200, gamma, backwards)
+    sol = tr.solve(mdp)
+    assert sol.backups < 100 * mdp.n_pairs
+    assert np.abs(sol.value - optimum(mdp)).max() <= sol.gap + 1e-9 * np.abs(sol.value).max()

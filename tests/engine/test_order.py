@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 import tightrope as tr
 from tightrope import kernels, problems
+from tightrope.engine import choice as choosing
 from tightrope.engine import outline
 from tightrope.engine.outline import AS_NUMBERED
 from tightrope.engine.room import Room
@@ -258,10 +259,11 @@ def test_numbers_that_are_near_are_kept_though_values_have_to_turn_corners(monke
     assert "in the order" not in found.explain()
     assert "as they are numbered" not in found.explain()
     assert found.backups < 120 * mdp.n_pairs
+    monkeypatch.setattr(choosing, "DIFFUSE", np.inf)  # BiCGSTAB would help it out
     monkeypatch.setattr(outline, "NEARBY", 0.0)
     hasty = tr.solve(again)  # taken for scattered, and so left to other methods too soon
     assert "as they are numbered" in hasty.explain()
-    assert hasty.backups > 1.5 * found.backups
+    assert hasty.backups > (1.2 if large and slip == 0.0 else 1.5) * found.backups
     np.testing.assert_allclose(found.value, hasty.value, atol=2e-6)
 
 

@@ -33,6 +33,9 @@ DIFFUSE = 60.0
 #: Backups of the whole model that policy iteration takes where few states can be come back to, and what a sweep of a chain leaves
 #: of the span where it is worth asking whether that is so.
 ALONG, SLOW = 15.0, 0.9
+#: Discount up to which sweeps in place come next where chains mix fast and policies get no better all the same: what is far away
+#: is not known here yet, it travels with such sweeps, and no constant error stays behind for long.
+SHORT = 0.97
 #: How many times as wide as others the widest row of a state is where chains are no smaller than the model for their actions.
 HEAVY = 2.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
@@ -104,6 +107,8 @@ class Choice:
         options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
+        if sweep in self.tried and self.tried[sweep].in_vain and self.work.mixing <= SLOW and self.work.gamma <= SHORT:
+            options[gauss_seidel] = ALONG * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items() if method is not downstream}
         best = min(options, key=options.__getitem__)
         if self._flows(options[best]):

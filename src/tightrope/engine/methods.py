@@ -124,7 +124,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
     """
     work.take_backup(centre=True)
     parts = work.parts()
-    most = 4 * work.improvements if parts.many else work.improvements if work.small else 1
+    most = (4 if parts.many else 1) * work.improvements
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
     enough = inf if parts.many else ENOUGH * work.nnz / (1.5 * work.chain_nnz) * work.S
     before, lo, last = work.improved, 0, len(parts.begin) - 1

@@ -265,10 +265,10 @@ class Workspace:
     def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int, enough: float) -> tuple[int, int, int]:
         """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch."""
         size = int(np.diff(parts.begin[lo : hi + 1]).max())
-        inner = None if parts.order is None else np.empty(size)
-        chain, vectors = self.room.slots(self.mdp, parts.order), kernels.krylov.room(size)
-        arguments = (*self.model, self.v, self.rows, *chain, self.u, *vectors, inner, *self.aim, *parts, lo, hi)
-        missed, self.depth, improved, computed, swept = kernels.krylov.krylov_round(*arguments, self.depth, most, steps, enough)
+        chain, inner = self.room.slots(self.mdp, parts.order), None if parts.order is None else np.empty(size)
+        arguments = (*self.model, self.v, self.rows, *chain, self.u, *kernels.krylov.room(size), inner, *self.aim, *parts, lo, hi)
+        told = self.depth, most, steps, enough, self.backwards
+        missed, self.depth, self.backwards, improved, computed, swept = kernels.krylov.krylov_round(*arguments, *told)
         self.backups, self.improved = self.backups + computed + swept, self.improved + improved
         self.chained = self.held = False
         return missed, computed, swept

@@ -134,16 +134,17 @@ def inside(indptr, indices, data, r, v, place, lo, n):
 def krylov_round(
     indptr, indices, data, r, first, gamma, v, rows, held, begin, to_indices, to_data, to_r,
     x, residual, shadow, direction, image, inner,
-    tol, atol, floor, order, place, bounds, lo, hi, share, most, steps, enough,
+    tol, atol, floor, order, place, bounds, lo, hi, share, most, steps, enough, backwards,
 ):  # fmt: skip
     """Policy iteration on one part of the states after the other, those of the places bounds[i]..bounds[i+1]-1 for lo <= i < hi.
 
     Unless it is None, `order` says which states come first, and `place` where each of them does. Every part is improved by
-    Bellman sweeps in place, and its chain evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it
-    was; less once that brought nothing. The vectors from `x` to `image` are scratch, and so is `inner` where there is an order.
-    A part is done when a sweep changes so little that bounds will be close enough, and left
-    after `most` improvements, or once `enough` states have been computed in sweeps of chains. Returns how many were left, the
-    share it came to in them, the improvements, the pairs computed in Bellman sweeps, and the states computed in those of chains.
+    Bellman sweeps in place, to and fro: what is worth going for far away is known there after one, be it ahead or behind. Its
+    chain is evaluated by `bicgstab` in up to `steps`, or until the residual is `share` of what it was; less once that brought
+    nothing. The vectors from `x` to `image` are scratch, and so is `inner` where there is an order.
+    A part is done when a sweep changes so little that bounds will be close enough, and left after `most` improvements, or once
+    `enough` states have been computed in sweeps of chains. Returns how many were left, the share it came to in them, which way
+    to sweep next, the improvements, the pairs computed in Bellman sweeps, and the states computed in those of chains.
     """
     least, largest = extent(v)
     known = ROUGH * max(-least, largest)
@@ -158,9 +159,10 @@ def krylov_round(
             change, goal, size = np.inf, 0.0, known
             for _ in range(1 + ahead):
                 change, _up, _down, _far = gauss_seidel(
-                    indptr, indices, data, r, first, gamma, v, rows, False, order, place, None,
+                    indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
                     held, begin, to_indices, to_data, to_r, start, stop,
                 )  # fmt: skip
+                backwards = not backwards
                 size = known
                 for i in range(uint64(start), uint64(stop)):
                     s = i if order is None else uint64(order[i])
@@ -196,4 +198,4 @@ def krylov_round(
             improved += 1
         improvements += improved
         known = max(known, size)
-    return missed, deepest, improvements, computed, swept
+    return missed, deepest, backwards, improvements, computed, swept
