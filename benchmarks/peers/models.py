@@ -138,4 +138,8 @@ CASES = (
     Case("reservoir 5e3 .999", "worlds", partial(worlds.reservoir, 400, 0.999)),
     Case("cab 5e3 .95", "worlds", partial(worlds.cab, 25, 200, 0.95)),
     Case("cab 5e3 .999", "worlds", partial(worlds.cab, 25, 200, 0.999)),
+    Case("elevator 3e3 .95", "worlds", partial(worlds.elevator, 300, 0.95)),
+    Case("elevator 3e3 .999", "worlds", partial(worlds.elevator, 300, 0.999)),
+    Case("errand 4e3 .95", "worlds", partial(worlds.errand, 60, 0.95)),
+    Case("errand 4e3 .999", "worlds", partial(worlds.errand, 60, 0.999)),
 )

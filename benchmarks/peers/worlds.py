@@ -164,3 +164,30 @@ def cab(zones, charges, gamma, seed=0):
         return to[:, None], np.ones((len(states), 1)), rewards
 
     return tr.MDP.from_function(dynamics, zones * charges, 5, gamma)
+
+
+def elevator(floors, gamma):
+    """Up to nine people get in at the bottom or on the way, and out at the top; those on board do not like to wait."""
+
+    def dynamics(states, action):
+        load, floor = np.divmod(states, floors)
+        bottom, top = (floor == 0) & (action == 1), (floor == floors - 1) & (action == 1)
+        load_now = np.where(bottom, np.minimum(load + 1, 9), np.where(top, 0, load))
+        to = np.stack([load_now, np.minimum(load_now + 1, 9)], axis=1) * floors
+        return to + np.clip(floor + action - 1, 0, floors - 1)[:, None], [0.9, 0.1], np.where(top, 3.0 * load, -0.1 * load)
+
+    return tr.MDP.from_function(dynamics, 10 * floors, 3, gamma)
+
+
+def errand(size, gamma):
+    """A slippery yard with puddles, from one corner to the other; then the next errand begins where this one did."""
+    moves = ((0, 1), (1, 0), (0, -1), (-1, 0))
+
+    def dynamics(states, action):
+        row, column = np.divmod(states, size)
+        there = [moves[(action + turn) % 4] for turn in (0, 1, 3)]
+        to = [np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1) for down, right in there]
+        done = states == size * size - 1
+        return np.where(done[:, None], 0, np.stack(to, axis=1)), [0.9, 0.05, 0.05], 10.0 * done - 0.1 * (states * 7919 % 13 == 0)
+
+    return tr.MDP.from_function(dynamics, size * size, 4, gamma)

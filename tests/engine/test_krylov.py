@@ -337,7 +337,7 @@ def shuttle(floors, gamma, backwards=False):
 @pytest.mark.parametrize("gamma", [0.95, 0.99, 0.9999])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_what_is_far_away_either_way_is_known_after_a_few_sweeps(gamma, backwards):
-    """Improved a step at a time, a policy would take as many improvements as there are floors; whichever way these have numbers."""
+    """Improved a step at a time, a policy would take as many improvements as there are floors; numbered either way."""
     mdp = shuttle(200, gamma, backwards)
     sol = tr.solve(mdp)
     assert sol.backups < 100 * mdp.n_pairs
