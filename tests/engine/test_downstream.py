@@ -14,7 +14,9 @@ from tightrope.engine import methods
 from tightrope.engine.choice import NAMES, Choice
 from tightrope.engine.downstream import downstream_round, flows
 from tightrope.engine.monitor import Aim
+from tightrope.engine.outline import near
 from tightrope.engine.workspace import Workspace
+from tightrope.kernels import team
 from zoo import controller
 
 NAME = NAMES[methods.downstream]
@@ -245,3 +247,76 @@ def test_an_interrupt_leaves_what_was_proved_before(monkeypatch):
     sol = tr.solve(mdp, max_seconds=60.0)
     assert sol.status is tr.Status.INTERRUPTED
     assert np.isfinite(sol.gap)
+
+
+def swim(n, gamma):
+    """Upstream against the current to a large reward, or down to a small one at once: from most places the first is not seen."""
+
+    def dynamics(states, action):
+        if action == 0:
+            return np.maximum(states - 1, 0)[:, None], [1.0], 0.005 * (states == 0)
+        to = np.stack([np.maximum(states - 1, 0), states, np.minimum(states + 1, n - 1)], axis=1)
+        return to, [0.05, 0.05, 0.9], 1.0 * (states == n - 1)
+
+    return tr.MDP.from_function(dynamics, n, 2, gamma)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_policy_in_a_band_that_has_far_to_go_is_carried_on_by_sweeps(monkeypatch, large):
+    """A policy that is improved a state at a time takes as many improvements as there are states from which the goal pays."""
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = swim(500, 0.95)
+    sol = tr.solve(mdp)
+    exact = optimum(mdp)
+    assert np.abs(sol.value - exact).max() <= sol.gap + 1e-12
+    assert sol.choices[0] == NAMES[methods.factorise]
+    assert sol.backups < 80 * mdp.n_pairs
+    assert (sol.policy.actions == 1).sum() > 100  # so many states
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_policy_that_has_far_to_go_downstream_is_carried_on_by_sweeps(backwards):
+    """Stay for a little, or climb for more at the top: a rung at a time, it would take an improvement for every rung."""
+
+    def dynamics(states, action):
+        rung = 299 - states if backwards else states
+        if action == 0:
+            return states[:, None], [1.0], np.full(300, 0.005)
+        to = np.where(rung[:, None] >= 298, np.array([297, 298]), rung[:, None] + np.array([1, 2]))
+        return np.minimum(299 - to if backwards else to, 299), [0.5, 0.5], 1.0 * (rung >= 297)
+
+    mdp = tr.MDP.from_function(dynamics, 300, 2, 0.999)
+    work = looked_at(mdp)
+    assert flows(work)
+    improved, _ = downstream_round(work, 60)
+    found = work.certificate()
+    assert found.gap <= 1e-6 * found.scale
+    assert improved < 20
+    assert np.abs(found.value - optimum(mdp)).max() <= found.gap + 1e-9
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.91, 0.99])
+def test_where_little_counts_but_what_is_near_sweeps_in_place_come_first(gamma):
+    """Twin: not where moves lead anywhere."""
+    close, scattered = problems.tandem(20, gamma=gamma), problems.garnet(441, 3, 5, gamma=gamma)
+    assert near(close)
+    assert not near(scattered)
+    for mdp, first in ((close, gamma <= 0.9), (scattered, False)):
+        choice = Choice(Workspace(mdp, None, Aim(1e-6, -1.0)))
+        assert (choice.next() is methods.gauss_seidel) == first
+        sol = tr.solve(mdp)
+        assert np.abs(sol.value - optimum(mdp)).max() <= sol.gap + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("gamma", "mixing", "gained", "comes"),
+    [(0.95, 0.5, 1.0, True), (0.95, 0.5, 0.5, False), (0.95, 0.95, 1.0, False), (0.99, 0.5, 1.0, False)],
+)
+def test_sweeps_in_place_come_next_where_chains_mix_and_policies_get_no_better(monkeypatch, gamma, mixing, gained, comes):
+    monkeypatch.setattr(choosing, "flows", lambda _work: False)
+    choice = Choice(looked_at(problems.garnet(200, 4, 5, gamma=gamma)))
+    choice.work.mixing = mixing
+    for _ in range(2):  # the first is always new
+        choice.learn(methods.sweep, lambda: methods.Report(1.0, 16.0 * choice.work.nnz, 2), gained)
+    assert (choice.next() is methods.gauss_seidel) == comes

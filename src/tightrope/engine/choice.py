@@ -12,6 +12,7 @@ import numpy as np
 
 from tightrope.engine.downstream import flows
 from tightrope.engine.methods import IMPROVEMENTS, downstream, factorise, gauss_seidel, krylov, sweep
+from tightrope.engine.outline import near
 from tightrope.kernels.bounds import EPS
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ DIFFUSE = 60.0
 #: Backups of the whole model that policy iteration takes where few states can be come back to, and what a sweep of a chain leaves
 #: of the span where it is worth asking whether that is so.
 ALONG, SLOW = 15.0, 0.9
-#: Discount up to which sweeps in place come next where chains mix fast and policies get no better all the same: what is far away
-#: is not known here yet, it travels with such sweeps, and no constant error stays behind for long.
-SHORT = 0.97
+#: Discount up to which sweeps in place come next where policies are evaluated well and get no better all the same: what is far
+#: away is not known here yet, it travels with such sweeps, and no constant error stays behind for long. And that up to which they
+#: come first where successors are near.
+SHORT, SHORTEST = 0.97, 0.9
 #: How many times as wide as others the widest row of a state is where chains are no smaller than the model for their actions.
 HEAVY = 2.0
 #: Multiplications a state that any factorisation costs at the least, known without measuring.
@@ -99,7 +101,7 @@ class Choice:
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
         if not self.tried:
-            if self.work.has_sinks or self.work.timed:
+            if self.work.has_sinks or self.work.timed or (self.work.gamma <= SHORTEST and near(self.work.mdp)):
                 return gauss_seidel
             heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
             return downstream if heavy and flows(self.work) else sweep
@@ -107,7 +109,7 @@ class Choice:
         options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
-        if sweep in self.tried and self.tried[sweep].in_vain and self.work.mixing <= SLOW and self.work.gamma <= SHORT:
+        if self._has_far_to_go():
             options[gauss_seidel] = ALONG * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items() if method is not downstream}
         best = min(options, key=options.__getitem__)
@@ -117,6 +119,12 @@ class Choice:
         if factorise not in options and least < options[best]:
             options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
         return min(options, key=options.__getitem__)
+
+    def _has_far_to_go(self) -> bool:
+        """Whether policies get no better though they are evaluated well, and discounting leaves little of what is far away."""
+        swept, others = self.tried.get(sweep), downstream in self.tried or krylov in self.tried
+        in_vain = swept is not None and swept.in_vain > 0 and self.work.mixing <= SLOW
+        return (others or in_vain) and self.work.gamma <= SHORT
 
     def _flows(self, cost: float) -> bool:
         """Whether values flow along the greedy policy, so that this costs less than the best of the rest."""

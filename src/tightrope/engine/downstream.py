@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tightrope import kernels
+from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from tightrope.engine.workspace import Workspace
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 #: Share of the states that can be come back to at most, and of the room for chains that a component of these takes.
 MOST = 0.5
 #: By how much the residual of a component is to shrink, and in how many steps at most.
-SHARE, STEPS = 1e-5, 40
+SHARE, MANY = 1e-5, 40
 #: Backups before a policy means anything.
 FORESIGHT = 3
 
@@ -60,11 +61,20 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
         work.take_backup()
         least, greatest = kernels.extent(work.v)
         goal = 0.1 * kernels.bounds.sweep_goal(max(-least, greatest), work.gamma, *work.aim)
-        told = (work.rows, work.v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, STEPS)
+        told = (work.rows, work.v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, MANY)
         more = kernels.downstream.value(*work.model[:4], work.gamma, *told)
         work.backups += work.S + more
+        if n >= FAR:
+            carry_on(work, n)
         work.look()
         n, swept, end = n + 1, swept + more, kernels.extent(work.u)
         done = work.span <= kernels.bounds.span_goal(*end, work.low, work.high, work.gamma, *work.aim)
         if done or n == most or work.late or not flows(work):
             return n, swept
+
+
+def carry_on(work: Workspace, improved: int) -> None:
+    """One Bellman sweep of v in place, forth and back by turns: what is worth going for is known all the way, not one step."""
+    how = (improved % 2 == 0, None, None, None, None, None, None, None, None, 0, work.S)
+    kernels.in_place.gauss_seidel(*work.model, work.v, work.rows, *how)
+    work.backups += work.pairs

@@ -14,10 +14,11 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
-from tightrope.engine.downstream import downstream_round
+from tightrope.engine.downstream import carry_on, downstream_round
 from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
+from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,6 +225,8 @@ def factorise(work: Workspace) -> Callable[[], Report]:
             work.v = solve_chain(*work.chain(), work.gamma)
         else:
             work.eliminate()
+            if before >= FAR and work.band.hubs >= 0:
+                carry_on(work, before)
         work.looked, work.factorised = False, work.factorised + 1
         for _ in range(ahead):
             work.look()

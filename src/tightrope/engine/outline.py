@@ -154,6 +154,16 @@ def components(mdp: MDP, order: Any, place: Any) -> Parts:
     return found
 
 
+def near(mdp: MDP) -> bool:
+    """Whether states are near to their successors, as they are numbered; found once for a model and its twins."""
+    if "near" not in mdp.facts:
+        indptr, indices, _, _, first, _ = mdp.arrays
+        total = kernels.graph.distance(indptr, indices, first, None)
+        mdp.facts["near"] = bool(total <= NEARBY * mdp.n_states * mdp.n_transitions)
+    found: bool = mdp.facts["near"]
+    return found
+
+
 def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     """The states in the order of their distance from the sinks, and the place of each in that.
 
@@ -164,10 +174,10 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
     sinks = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
-    near, now = NEARBY * S * mdp.n_transitions, kernels.graph.distance(indptr, indices, first, None)
-    if now <= near and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
+    if near(mdp) and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
         return AS_NUMBERED
-    if kernels.graph.distance(indptr, indices, first, place) > max(near, NEARER * now):
+    limit = max(NEARBY * S * mdp.n_transitions, NEARER * kernels.graph.distance(indptr, indices, first, None))
+    if kernels.graph.distance(indptr, indices, first, place) > limit:
         order = place = np.arange(S, dtype=indices.dtype)
     return order, place
 

@@ -31,9 +31,9 @@ def gauss_seidel(
     Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
     outside). The chain is v = r' + P' v, solved for the chance of staying put, so that the diagonal of P' is zero. The row of a
     place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair that is `held` there
-    is the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). Returns
-    the largest change, by how much more likely the chain's moves to higher and to lower states have become, added up, and how
-    far at most its new moves lead.
+    is the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). None is
+    kept where `held` is None. Returns the largest change, by how much more likely the chain's moves to higher and to lower
+    states have become, added up, and how far at most its new moves lead.
     """
     low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     largest, up, down, furthest = 0.0, 0.0, 0.0, uint64(0)
@@ -86,6 +86,8 @@ def gauss_seidel(
         largest = max(largest, abs(best - v[s]))
         v[s] = best
         rows[s] = chosen
+        if held is None:
+            continue
         if chosen != held[here]:
             start, limit = uint64(begin[here]), uint64(begin[here + ONE])
             if held[here] < len(r):

@@ -39,6 +39,8 @@ NEAR = 0.1
 NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
 #: By how much the change of a Bellman sweep must have shrunk before values are levelled again: the policy may have to settle.
 AGAIN = 0.5
+#: Improvements of a policy after which it is taken to have far to go: sweeps in place take it further than a step at a time.
+FAR = 6
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -218,7 +220,7 @@ def factor_round(
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     An improvement looks `ahead` steps further than one, as h-PI does, and so does the first policy: backups cost less than
-    improvements where rows are narrow.
+    improvements where rows are narrow. After `FAR` of them, sweeps in place carry on what is known, forth and back by turns.
     Returns also the improvements.
     """
     improvements, computed, least, largest = 0, 0, 0.0, 0.0
@@ -233,6 +235,12 @@ def factor_round(
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
         band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
+        if improvements >= FAR and hubs >= 0:  # numbers of states mean something
+            gauss_seidel(
+                indptr, indices, data, r, first, gamma, v, rows, improvements % 2 == 0, None, None, None,
+                None, None, None, None, None, 0, len(v),
+            )  # fmt: skip
+            computed += len(r)
         for i in range(1 + ahead):
             if i > 0:
                 if high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor):
