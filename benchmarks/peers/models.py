@@ -142,4 +142,6 @@ CASES = (
     Case("elevator 3e3 .999", "worlds", partial(worlds.elevator, 300, 0.999)),
     Case("errand 4e3 .95", "worlds", partial(worlds.errand, 60, 0.95)),
     Case("errand 4e3 .999", "worlds", partial(worlds.errand, 60, 0.999)),
+    Case("dice 4e3 .95", "worlds", partial(worlds.dice, 60, 0.95)),
+    Case("wear 3e3, any order .999", "worlds", partial(worlds.wear, 3_000, 0.999)),
 )

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import problems
+from tightrope.cli.warm import shuffled
 
 
 def maze(size, loops, slip, gamma, seed=0):
@@ -191,3 +192,29 @@ def errand(size, gamma):
         return np.where(done[:, None], 0, np.stack(to, axis=1)), [0.9, 0.05, 0.05], 10.0 * done - 0.1 * (states * 7919 % 13 == 0)
 
     return tr.MDP.from_function(dynamics, size * size, 4, gamma)
+
+
+def dice(goal, gamma):
+    """The game of Pig, alone against time: throw on, or bank what was thrown since; a one loses that. At the goal it begins again."""
+    thrown = np.arange(2, 7)
+
+    def dynamics(states, action):
+        banked, turn = np.divmod(states, goal)
+        if action == 1:
+            return (np.minimum(banked + turn, goal - 1) * goal)[:, None], [1.0], np.full(len(states), -0.1)
+        won = (banked + turn)[:, None] + thrown >= goal
+        on = np.where(won, 0, banked[:, None] * goal + np.minimum(turn[:, None] + thrown, goal - 1))
+        return np.column_stack([banked * goal, on]), np.full(6, 1 / 6), won.mean(axis=1) - 0.1
+
+    return tr.MDP.from_function(dynamics, goal * goal, 2, gamma)
+
+
+def wear(size, gamma):
+    """A tool that wears the faster it is used, by leaps, until it has to be replaced; its states are numbered at random."""
+
+    def dynamics(states, action):
+        to = np.minimum(states[:, None] + (action + 1) * np.array([0, 1, 3, 9]), size - 1)
+        worn = states == size - 1
+        return np.where(worn[:, None], 0, to), [0.3, 0.4, 0.2, 0.1], np.where(worn, -20.0, (action + 1) ** 0.7 - states / size)
+
+    return shuffled(tr.MDP.from_function(dynamics, size, 4, gamma))
