@@ -195,7 +195,7 @@ def errand(size, gamma):
 
 
 def dice(goal, gamma):
-    """The game of Pig, alone against time: throw on, or bank what was thrown since; a one loses that. At the goal it begins again."""
+    """The game of Pig, alone: throw on, or bank what was thrown since, which a one loses; at the goal it begins again."""
     thrown = np.arange(2, 7)
 
     def dynamics(states, action):
