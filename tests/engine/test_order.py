@@ -259,11 +259,12 @@ def test_numbers_that_are_near_are_kept_though_values_have_to_turn_corners(monke
     assert "in the order" not in found.explain()
     assert "as they are numbered" not in found.explain()
     assert found.backups < 120 * mdp.n_pairs
-    monkeypatch.setattr(choosing, "DIFFUSE", np.inf)  # BiCGSTAB would help it out
+    monkeypatch.setattr(choosing, "DIFFUSE", np.inf)  # BiCGSTAB would help it out, and so would the order of a policy
+    monkeypatch.setattr(choosing, "SLOW", 1.0)
     monkeypatch.setattr(outline, "NEARBY", 0.0)
     hasty = tr.solve(again)  # taken for scattered, and so left to other methods too soon
     assert "as they are numbered" in hasty.explain()
-    assert hasty.backups > (1.5 if slip else 1.2) * found.backups
+    assert hasty.backups > (1.2 if large and slip == 0.0 else 1.5) * found.backups
     np.testing.assert_allclose(found.value, hasty.value, atol=2e-6)
 
 
