@@ -31,8 +31,8 @@ QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
 DIFFUSE = 60.0
-#: Backups of the whole model that policy iteration takes where few states can be come back to, and what a sweep of a chain leaves
-#: of the span where it is worth asking whether that is so.
+#: Backups of the whole model that policy iteration takes where few states can be come back to, or sweeps in place where policies
+#: have far to go; and what a sweep of a chain leaves of the span where it is worth asking whether states can be come back to.
 ALONG, SLOW = 15.0, 0.9
 #: Discount up to which sweeps in place come next where policies are evaluated well and get no better all the same: what is far
 #: away is not known here yet, it travels with such sweeps, and no constant error stays behind for long. And that up to which they

@@ -154,14 +154,18 @@ def components(mdp: MDP, order: Any, place: Any) -> Parts:
     return found
 
 
-def near(mdp: MDP) -> bool:
-    """Whether states are near to their successors, as they are numbered; found once for a model and its twins."""
-    if "near" not in mdp.facts:
+def distance(mdp: MDP) -> float:
+    """How far from states their successors are as they are numbered, added up; found once for a model and its twins."""
+    if "distance" not in mdp.facts:
         indptr, indices, _, _, first, _ = mdp.arrays
-        total = kernels.graph.distance(indptr, indices, first, None)
-        mdp.facts["near"] = bool(total <= NEARBY * mdp.n_states * mdp.n_transitions)
-    found: bool = mdp.facts["near"]
+        mdp.facts["distance"] = float(kernels.graph.distance(indptr, indices, first, None))
+    found: float = mdp.facts["distance"]
     return found
+
+
+def near(mdp: MDP) -> bool:
+    """Whether states are near to their successors, as they are numbered."""
+    return distance(mdp) <= NEARBY * mdp.n_states * mdp.n_transitions
 
 
 def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
@@ -176,7 +180,7 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     sinks = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
     if near(mdp) and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
         return AS_NUMBERED
-    limit = max(NEARBY * S * mdp.n_transitions, NEARER * kernels.graph.distance(indptr, indices, first, None))
+    limit = max(NEARBY * S * mdp.n_transitions, NEARER * distance(mdp))
     if kernels.graph.distance(indptr, indices, first, place) > limit:
         order = place = np.arange(S, dtype=indices.dtype)
     return order, place
