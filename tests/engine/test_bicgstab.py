@@ -122,9 +122,9 @@ def test_what_leads_out_of_a_part_becomes_reward():
     part = order[lo : lo + n]
     rows = [np.flatnonzero(P[s]) for s in order]
     indptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint32)
-    indices, data = np.concatenate(rows).astype(np.uint32), P[order][P[order] > 0.0]
+    indices, data = place[np.concatenate(rows)], P[order][P[order] > 0.0]
     r = chain[3][order]
-    kernels.krylov.inside(indptr, indices, data, r, v, place, lo, n)
+    kernels.krylov.inside(indptr, indices, data, r, v, order, lo, n)
     found = np.zeros((n, n))
     for i in range(n):
         row = slice(indptr[lo + i], indptr[lo + i + 1])
@@ -135,4 +135,4 @@ def test_what_leads_out_of_a_part_becomes_reward():
     elsewhere = np.r_[:lo, lo + n : 20]
     np.testing.assert_array_equal(r[elsewhere], chain[3][order[elsewhere]])
     for i in elsewhere:
-        np.testing.assert_array_equal(indices[indptr[i] : indptr[i + 1]], rows[i])
+        np.testing.assert_array_equal(indices[indptr[i] : indptr[i + 1]], place[rows[i]])

@@ -153,9 +153,9 @@ def test_without_cycles_one_pass_in_order_is_all():
         P[2 * new[S - 2] + a, new[S - 1]] = P[2 * new[S - 1] + a, new[S - 2]] = 1.0
     mdp = tr.MDP(P, r, 0.999)
     work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
-    parts = work.parts()
+    parts = components(mdp, *work.order)
     assert len(parts.begin) == 3  # the two at the end, and all others in a row
-    missed, computed, _ = work.krylov_round(parts, 0, 2, 12, 80, np.inf)
+    missed, computed, _ = methods.improve_parts(work, parts, 0, 2, (12, 80, np.inf))
     assert missed == 0
     assert computed <= 4 * mdp.n_pairs
     np.testing.assert_allclose(work.v, optimum(mdp), rtol=1e-9, atol=1e-9)
@@ -163,14 +163,14 @@ def test_without_cycles_one_pass_in_order_is_all():
 
 def test_time_ends_between_components_and_between_improvements_of_a_large_one(monkeypatch):
     monkeypatch.setattr(methods, "BATCH", 1)  # every component is large
-    calls, solve = [], Workspace.krylov_round
+    calls, improve = [], methods.improve_parts
 
-    def until_the_third(self, parts, lo, hi, most, steps, enough):
-        calls.append((lo, most))
-        self.deadline = -np.inf if lo == 2 and len(calls) > 5 else np.inf
-        return solve(self, parts, lo, hi, most, steps, enough)
+    def until_the_third(work, parts, lo, hi, limits):
+        calls.append((lo, limits[0]))
+        work.deadline = -np.inf if lo == 2 and len(calls) > 5 else np.inf
+        return improve(work, parts, lo, hi, limits)
 
-    monkeypatch.setattr(Workspace, "krylov_round", until_the_third)
+    monkeypatch.setattr(methods, "improve_parts", until_the_third)
     work = Workspace(phases(), np.zeros(300), Aim(1e-9, -1.0))
     work.improvements = 12
     methods.krylov(work)
@@ -184,7 +184,7 @@ def test_a_round_leaves_the_chain_that_it_holds_with_its_rewards():
     mdp = problems.tandem(9, gamma=0.99)
     S = mdp.n_states
     work = Workspace(mdp, np.zeros(S), Aim(1e-9, -1.0))
-    assert work.krylov_round(work.parts(), 0, 1, 12, 80, np.inf)[0] == 0
+    assert methods.improve_parts(work, components(mdp, *work.order), 0, 1, (12, 80, np.inf))[0] == 0
     held, _, _, _, r = work.room.slots(mdp, None)
     pairs = held.astype(int)
     stay = mdp.P.toarray()[pairs, np.arange(S)]
@@ -197,7 +197,7 @@ def test_a_round_that_has_cost_enough_improves_the_policy_no_more():
     counts = []
     for enough in (np.inf, 0.0):
         work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-9, -1.0))
-        missed, _, _ = work.krylov_round(work.parts(), 0, 1, 12, 80, enough)
+        missed, _, _ = methods.improve_parts(work, components(mdp, *work.order), 0, 1, (12, 80, enough))
         counts.append((missed, work.improved))
     (missed, improved), hasty = counts
     assert (missed, hasty) == (0, (1, 1))

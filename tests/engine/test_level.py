@@ -16,7 +16,7 @@ def chain(S=50, gamma=0.99, seed=0):
 
 def level(v, split, change):
     found = v.copy()
-    return kernels.in_place.level(found, False, None, *split, np.empty_like(v), change), found
+    return kernels.in_place.level(found, False, *split, np.empty_like(v), change), found
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -28,7 +28,7 @@ def test_a_constant_error_is_gone(seed):
     # Plain sweeps, as many, leave most of it.
     v = exact + 7.0
     for _ in range(2):
-        kernels.in_place.split_sweep(v, False, None, None, *split, len(v))
+        kernels.in_place.split_sweep(v, False, None, *split, len(v))
     assert np.abs(v - exact).max() > 5.0
 
 
@@ -38,7 +38,7 @@ def test_where_it_does_not_help_nothing_is_done(seed):
     split, exact = chain(seed=seed)
     v = exact + rng.normal(size=len(exact))
     swept = v.copy()
-    wanted = kernels.in_place.split_sweep(swept, False, None, None, *split, len(v))
+    wanted = kernels.in_place.split_sweep(swept, False, None, *split, len(v))
     kept, found = level(v, split, 1e-3 * wanted)  # no sweep of this changes so little
     assert kept == 1e-3 * wanted
     np.testing.assert_array_equal(found, v)

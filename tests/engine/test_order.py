@@ -34,7 +34,7 @@ def outward(mdp, sinks=None):
     indptr, indices, _, _, first, _ = mdp.arrays
     order, place = np.empty((2, mdp.n_states), indices.dtype)
     scratch = np.empty(mdp.n_states + 1, indptr.dtype), np.empty_like(indices)
-    found = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
+    found = kernels.graph.outward(indptr, indices, first, True, *scratch, order, place)
     assert sinks in (None, found)
     return order, place
 
@@ -172,14 +172,15 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
         up, down, far = up + more, down + less, max(far, further)
     # The chain it leaves: swept where the policy's value is known, it changes nothing.
     value = np.linalg.solve(np.eye(S) - gamma * P[rows], mdp.r[rows])
-    assert kernels.in_place.split_sweep(value, False, None, arguments[0], *chain, S) < 1e-9
+    value = value[order]
+    assert kernels.in_place.split_sweep(value, False, None, *chain, S) < 1e-9
     # Elsewhere, a sweep of it upwards is the textbook's too.
-    swept, seen = x.copy(), x.copy()
+    swept, seen = x[order], x.copy()
     for s in order:
         stay = P[rows[s], s]
         seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
-    kernels.in_place.split_sweep(swept, False, None, arguments[0], *chain, S)
-    np.testing.assert_allclose(swept, seen, atol=1e-11)
+    kernels.in_place.split_sweep(swept, False, None, *chain, S)
+    np.testing.assert_allclose(swept, seen[order], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)
     moves = P[rows][np.ix_(order, order)]
@@ -223,7 +224,7 @@ def test_distances_from_states_to_their_successors_are_added_up(seed):
     place = np.random.default_rng(seed).permutation(mdp.n_states).astype(np.uint32)
     state, successor = mdp.pairs.states[mdp.P.tocoo().row], mdp.P.tocoo().col
     for there, where in ((None, np.arange(mdp.n_states)), (place, place.astype(int))):
-        assert kernels.graph.distance(indptr, indices, first, there) == np.abs(where[state] - where[successor]).sum()
+        assert kernels.graph.distance(indptr, indices, first, there, 0) == np.abs(where[state] - where[successor]).sum()
 
 
 @pytest.mark.parametrize("large", [False, True])

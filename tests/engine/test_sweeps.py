@@ -134,7 +134,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
         exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
         for way in (False, True):
             x = exact.copy()
-            change = kernels.in_place.split_sweep(x, way, None, None, *chain, S)
+            change = kernels.in_place.split_sweep(x, way, None, *chain, S)
             assert change < 1e-9 * max(1.0, np.abs(exact).max())
 
 
@@ -145,49 +145,43 @@ def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backward
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
     _, _, far = kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     v = np.zeros(size)
-    n, change, _ = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, None, None, far)
+    n, change, _ = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, None, far)
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
 
 
-def walk_of(mdp, rows, renumber):
-    """The chain of a policy in split form, an order of its states if they are to have other numbers, and how far moves lead."""
+def walk_of(mdp, rows):
+    """The chain of a policy in split form, and how far moves lead."""
     S = mdp.n_states
     room = tuple(np.empty(n, kind) for n, kind in ((S + 1, np.uint32), (9 * S, np.uint32), (9 * S, float), (S, float)))
     up, down, far = kernels.in_place.extract_split(*mdp.arrays[:4], rows, mdp.gamma, *room)
     P = mdp.P[rows].toarray()
     assert (up, down) == pytest.approx((np.triu(P, 1).sum(), np.tril(P, -1).sum()))
     assert far == max(abs(s - j) for s, j in np.argwhere(P > 0.0))
-    if not renumber:
-        return room, None, far
-    # Places stay as they are; the states in them get other numbers.
-    order = np.random.default_rng(4).permutation(S).astype(np.uint32)
-    room[1][: room[0][S]] = order[room[1][: room[0][S]]]
-    return room, order, far
+    return room, far
 
 
-@pytest.mark.parametrize("renumber", [False, True])
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(("side", "threads"), [(12, 1), (12, 2), (60, 1), (60, 2)])
-def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, backwards, renumber):
+def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, backwards):
     """To the last bit, on lanes and on threads: each stays behind the one before as far as a move leads, and more."""
     mdp = problems.gridworld(side, side, slip=0.2, gamma=0.99)
     S, rng = mdp.n_states, np.random.default_rng(1)
     rows = (mdp.first[:-1] + rng.integers(np.diff(mdp.first))).astype(np.uint32)
-    chain, order, far = walk_of(mdp, rows, renumber)
+    chain, far = walk_of(mdp, rows)
     lag = kernels.in_place.behind(far, S)
     assert far < lag < S
     expected = rng.normal(size=S)
     lanes, pairs = expected.copy(), expected.copy()
-    alone = (expected, backwards, None, order, *chain, S, S, 0, S)
+    alone = (expected, backwards, None, *chain, S, S, 0, S)
     changes = [max(kernels.in_place.split_gauss_seidel(*alone)) for _ in range(8)]
-    arguments = (pairs, backwards, order, *chain, lag, np.zeros(4, np.int64))
+    arguments = (pairs, backwards, *chain, lag, np.zeros(4, np.int64))
     assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2)], threads) == changes[1:4:2]
     assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2, 4)], threads) == changes[5::2]
     np.testing.assert_array_equal(pairs, expected)
     if S < kernels.in_place.SIDE_BY_SIDE:
-        found = kernels.in_place.split_sweeps(*chain, lanes, 8, 0.0, backwards, False, None, order, far)
+        found = kernels.in_place.split_sweeps(*chain, lanes, 8, 0.0, backwards, False, None, far)
         assert found == (8, changes[-1], backwards)
         np.testing.assert_array_equal(lanes, expected)
 
@@ -197,13 +191,13 @@ def test_a_sweep_too_close_behind_another_would_find_something_else():
     mdp = problems.gridworld(12, 12, slip=0.2, gamma=0.99)
     S, rng = mdp.n_states, np.random.default_rng(1)
     rows = (mdp.first[:-1] + rng.integers(np.diff(mdp.first))).astype(np.uint32)
-    chain, _, far = walk_of(mdp, rows, renumber=False)
+    chain, far = walk_of(mdp, rows)
     v = rng.normal(size=S)
     close, behind = v.copy(), v.copy()
-    kernels.in_place.split_pair(close, False, None, *chain, far // 2, np.zeros(1, np.int64), 0)
-    kernels.in_place.split_pair(behind, False, None, *chain, far + 1, np.zeros(1, np.int64), 0)
+    kernels.in_place.split_pair(close, False, *chain, far // 2, np.zeros(1, np.int64), 0)
+    kernels.in_place.split_pair(behind, False, *chain, far + 1, np.zeros(1, np.int64), 0)
     for _ in range(2):
-        kernels.in_place.split_gauss_seidel(v, False, None, None, *chain, S, S, 0, S)
+        kernels.in_place.split_gauss_seidel(v, False, None, *chain, S, S, 0, S)
     assert np.abs(close - v).max() > 1e-3
     np.testing.assert_array_equal(behind, v)
 
@@ -228,7 +222,7 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
         expected[s] += relax * (r[s] + P[s] @ expected - expected[s])
     data *= relax
     r *= relax
-    change = kernels.in_place.split_sweep(v, backwards, 1.0 - relax, None, *split, size)
+    change = kernels.in_place.split_sweep(v, backwards, 1.0 - relax, *split, size)
     np.testing.assert_allclose(v, expected, atol=1e-12)
     assert change > 0.0
 

@@ -64,6 +64,8 @@ NAMES: dict[Method, str] = {
 }
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
+#: What is said where nobody stays, and numbers mean nothing.
+NEARBY = "states are swept in an order in which they are near to their successors: by their numbers they are not"
 #: What is said where no order would help.
 ANY_ORDER = "states are swept as they are numbered: values spread slowly, but in the order of distances from the sinks as well"
 #: What is said where time passes.

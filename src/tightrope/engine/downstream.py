@@ -65,6 +65,7 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
         more = kernels.downstream.value(*work.model[:4], work.gamma, *told)
         work.backups += work.S + more
         if n >= FAR:
+            work.arrange()
             carry_on(work, n)
         work.look()
         n, swept, end = n + 1, swept + more, kernels.extent(work.u)
@@ -75,6 +76,6 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
 
 def carry_on(work: Workspace, improved: int) -> None:
     """One Bellman sweep of v in place, forth and back by turns: what is worth going for is known all the way, not one step."""
-    how = (improved % 2 == 0, None, None, None, None, None, None, None, None, 0, work.S)
+    how = (improved % 2 == 0, *work.order, None, None, None, None, None, None, 0, work.S)
     kernels.in_place.gauss_seidel(*work.model, work.v, work.rows, *how)
     work.backups += work.pairs

@@ -15,6 +15,7 @@ import numpy as np
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
 from tightrope.engine.downstream import carry_on, downstream_round
+from tightrope.engine.outline import components
 from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
@@ -22,6 +23,8 @@ from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tightrope.engine.outline import Parts
 
 #: Chain sweeps after which slow convergence is plain to see.
 TRIAL = 16
@@ -100,7 +103,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
     """
     budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
     work.take_backup(centre=True)
-    if work.spread:
+    if work.spread or not work.has_sinks:
         work.arrange()
     if not work.has_sinks:
         work.base = -inf  # sweeps begin with v as it is, be it zeros
@@ -124,7 +127,9 @@ def krylov(work: Workspace) -> Callable[[], Report]:
     Best where values diffuse: networks of queues, walks without a goal, models in which few states can be come back to.
     """
     work.take_backup(centre=True)
-    parts = work.parts()
+    work.arrange()
+    parts = components(work.mdp, *work.order)
+    work.in_parts = parts.many
     most = (4 if parts.many else 1) * work.improvements
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
     enough = inf if parts.many else ENOUGH * work.nnz / (1.5 * work.chain_nnz) * work.S
@@ -136,7 +141,7 @@ def krylov(work: Workspace) -> Callable[[], Report]:
         calls, times = (most, 1) if parts.begin[hi] - parts.begin[lo] > BATCH else (1, most)
         left = 1
         for _ in range(calls):
-            left, computed, swept = work.krylov_round(parts, lo, hi, times, steps, enough)
+            left, computed, swept = improve_parts(work, parts, lo, hi, (times, steps, enough))
             pairs, states = pairs + computed, states + swept
             if left == 0 or work.late:
                 break
@@ -151,6 +156,21 @@ def krylov(work: Workspace) -> Callable[[], Report]:
         return Report(cost, max(0.5 * IMPROVEMENTS - work.improved, 2.0) * cost / (work.improved - before))
 
     return report
+
+
+def improve_parts(work: Workspace, parts: Parts, lo: int, hi: int, limits: tuple[int, int, float]) -> tuple[int, int, int]:
+    """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch.
+
+    The limits are improvements, steps of BiCGSTAB for each of them, and states that sweeps may compute.
+    """
+    size = int(np.diff(parts.begin[lo : hi + 1]).max())
+    chain, inner = work.room.slots(work.mdp, parts.order), work.room.inner(work.mdp, parts.order)
+    arguments = (*work.model, work.v, work.rows, *chain, work.u, *kernels.krylov.room(size), inner, *work.aim, *parts, lo, hi)
+    found = kernels.krylov.krylov_round(*arguments, work.depth, *limits, work.backwards)
+    missed, work.depth, work.backwards, improved, computed, swept = found
+    work.backups, work.improved = work.backups + computed + swept, work.improved + improved
+    work.chained = work.held = False
+    return missed, computed, swept
 
 
 def downstream(work: Workspace) -> Callable[[], Report]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, IN_TIME, NAMES, PRUNED, Choice
+from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, IN_TIME, NAMES, NEARBY, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.workspace import Workspace
@@ -100,7 +100,7 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     if choice.work.timed:
         watch.note(IN_TIME)
     elif choice.work.order[0] is not None:
-        watch.note(ANY_ORDER if choice.work.scattered else IN_ORDER)
+        watch.note(ANY_ORDER if choice.work.scattered else IN_ORDER if choice.work.has_sinks else NEARBY)
     if choice.work.in_parts:
         watch.note(IN_PARTS)
     if choice.work.wide:

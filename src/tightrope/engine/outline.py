@@ -28,8 +28,12 @@ CHAIN = 200_000
 MOST = 0.5
 #: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
 NEARER = 0.5
+#: That share where numbers bring states no nearer than chance would, and the order says which of them are ends or hubs: few.
+MUCH_NEARER, FEW = 0.25, 0.1
 #: Share of the states that lie between a state and its successors, on average, where these are near.
 NEARBY = 0.05
+#: More moves than this share of the states lead to a hub.
+CROWD = 0.25
 #: Share of the states that two sweeps may miss where their numbers will do.
 MISSED = 0.25
 #: The order of states whose numbers will do.
@@ -158,7 +162,7 @@ def distance(mdp: MDP) -> float:
     """How far from states their successors are as they are numbered, added up; found once for a model and its twins."""
     if "distance" not in mdp.facts:
         indptr, indices, _, _, first, _ = mdp.arrays
-        mdp.facts["distance"] = float(kernels.graph.distance(indptr, indices, first, None))
+        mdp.facts["distance"] = float(kernels.graph.distance(indptr, indices, first, None, 0))
     found: float = mdp.facts["distance"]
     return found
 
@@ -177,13 +181,33 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
-    sinks = kernels.graph.outward(indptr, indices, first, *scratch, order, place)
+    sinks = kernels.graph.outward(indptr, indices, first, True, *scratch, order, place)
     if near(mdp) and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
         return AS_NUMBERED
     limit = max(NEARBY * S * mdp.n_transitions, NEARER * distance(mdp))
-    if kernels.graph.distance(indptr, indices, first, place) > limit:
+    if kernels.graph.distance(indptr, indices, first, place, 0) > limit:
         order = place = np.arange(S, dtype=indices.dtype)
     return order, place
+
+
+def nearby(mdp: MDP) -> tuple[Any, Any]:
+    """The states in an order in which they are near to their successors, and the place of each in that, where nobody stays.
+
+    Where it makes no difference in some what is done, as in those that all begins again after, that is the distance from these;
+    otherwise from any that is far from others. States are left `AS_NUMBERED` where that is near, or no such order much nearer.
+    """
+    S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    if near(mdp):
+        return AS_NUMBERED
+    order, place = np.empty((2, S), indices.dtype)
+    scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
+    limit = min(NEARBY * S * mdp.n_transitions, MUCH_NEARER * distance(mdp))
+    ends = kernels.graph.outward(indptr, indices, first, False, *scratch, order, place)
+    if 0 < ends <= FEW * S and kernels.graph.distance(indptr, indices, first, place, 0) <= limit:
+        return order, place
+    hubs = kernels.graph.nearby(indptr, indices, first, *scratch, int(CROWD * S), order, place)
+    nearer = hubs <= FEW * S and kernels.graph.distance(indptr, indices, first, place, hubs) <= limit
+    return (order, place) if nearer else AS_NUMBERED
 
 
 def cuts(mdp: MDP, order: Any = None) -> list[tuple[int, int, int, int]]:

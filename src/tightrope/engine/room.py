@@ -34,6 +34,7 @@ class Room:
     _chain: tuple[Any, Any, Any, Any] | None = None
     _slots: tuple[Any, ...] | None = None
     _order: Any = None
+    _inner: FloatArray | None = None
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
@@ -64,6 +65,16 @@ class Room:
             S, room, index = mdp.n_states, mdp.chain_room, mdp.arrays[0].dtype
             self._chain = (np.empty(S + PIECES, index), np.empty(room, index), np.empty(room), np.empty(S))
         return self._chain
+
+    def inner(self, mdp: MDP, order: Any) -> FloatArray | None:
+        """Room for values in this order of states; None where they are as numbered."""
+        if order is None:
+            return None
+        if self._P is not mdp.P:
+            self._clear(mdp)
+        if self._inner is None:
+            self._inner = np.empty(mdp.n_states)
+        return self._inner
 
     def blocks(self, mdp: MDP, states: int) -> tuple[Any, Any, Any, Any]:
         """Room for the chain of so many states: that of `chain` where there is such, otherwise for half as many transitions."""
@@ -109,4 +120,4 @@ class Room:
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
         self._P, self._chain, self._slots, self._band = mdp.P, None, None, None
-        self._rewards, self._ceilings = None, None
+        self._inner, self._rewards, self._ceilings = None, None, None

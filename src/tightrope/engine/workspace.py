@@ -13,7 +13,7 @@ from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
 from tightrope.engine.monitor import new
-from tightrope.engine.outline import AS_NUMBERED, CHAIN, components, cuts, outline, outward, seams
+from tightrope.engine.outline import AS_NUMBERED, CHAIN, cuts, nearby, outline, outward, seams
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweeper, extremes, rows_of, scattered
 from tightrope.kernels import team
@@ -21,7 +21,6 @@ from tightrope.kernels import team
 if TYPE_CHECKING:
     from tightrope.engine.downstream import Flow
     from tightrope.engine.monitor import Aim
-    from tightrope.engine.outline import Parts
     from tightrope.engine.sweep import Sweep
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
@@ -220,7 +219,8 @@ class Workspace:
         base = -inf if self.spread or not self.has_sinks else self.base
         bellman, chain, change, goal, rate, lost, self.backwards = self._round(
             "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
-            (SCATTERED if self.scattered else 1.0) * budget, most, *self.order, self._settled, self.has_sinks,
+            (SCATTERED if self.scattered else 1.0) * budget, most, *self.order,
+            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks,
         )  # fmt: skip
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
@@ -256,23 +256,6 @@ class Workspace:
         self.backups += computed
         return rest
 
-    def parts(self) -> Parts:
-        """The parts that the model is solved in, one after the other."""
-        parts = components(self.mdp, *self.order)
-        self.in_parts = parts.many
-        return parts
-
-    def krylov_round(self, parts: Parts, lo: int, hi: int, most: int, steps: int, enough: float) -> tuple[int, int, int]:
-        """Policy iteration on the parts lo..hi-1: how many are not solved yet, and the rows and states computed. u is scratch."""
-        size = int(np.diff(parts.begin[lo : hi + 1]).max())
-        chain, inner = self.room.slots(self.mdp, parts.order), None if parts.order is None else np.empty(size)
-        arguments = (*self.model, self.v, self.rows, *chain, self.u, *kernels.krylov.room(size), inner, *self.aim, *parts, lo, hi)
-        told = self.depth, most, steps, enough, self.backwards
-        missed, self.depth, self.backwards, improved, computed, swept = kernels.krylov.krylov_round(*arguments, *told)
-        self.backups, self.improved = self.backups + computed + swept, self.improved + improved
-        self.chained = self.held = False
-        return missed, computed, swept
-
     @property
     def _unseen(self) -> float:
         """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
@@ -296,13 +279,19 @@ class Workspace:
         return n, guessed
 
     def arrange(self) -> None:
-        """Put states in order if values would not spread otherwise, even if they have: P alone is to decide. u is scratch."""
-        if self.has_sinks and not self._settled:
+        """Put states in order if values would spread slowly otherwise, even if they have: P alone is to decide. u is scratch."""
+        if self._settled or self.timed:
+            return
+        lost = 0
+        if self.has_sinks:
             n, _, _, lost = kernels.spread.spread_values(*self.model, self.u, self.rows, 0.0, True, None, False)
             self.backups += n * self.pairs
-            self.mdp.facts["order"] = self.order
-            if lost > 0:
-                self._put_in_order(lost)
+        else:
+            self.order = nearby(self.mdp)
+            self.backwards = self.order[0] is None
+        self.held, self.mdp.facts["order"] = False, self.order
+        if lost > 0:
+            self._put_in_order(lost)
 
     def _put_in_order(self, lost: int) -> None:
         """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to `lost`."""
@@ -355,20 +344,25 @@ class Workspace:
         Threads take pairs of sweeps that follow each other: they find what they would have found one after the other. In the
         end v is levelled, if asked.
         """
-        _, *chain = self.room.slots(self.mdp, self.order[0])
+        (_, *chain), inner = self.room.slots(self.mdp, self.order[0]), self.room.inner(self.mdp, self.order[0])
         lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
         threads = self._threads if 2 * PAIRS * self.chain_nnz >= CHAIN else 1
+        x = self.v if inner is None else inner
+        if inner is not None:
+            kernels.gather(self.v, self.order[0], 0, self.S, x)
         while n < most and change > target:
             if lag > 0:
-                how = (self.v, self.backwards, self.order[0], *chain, lag, np.zeros(PAIRS, np.int64))
+                how = (x, self.backwards, *chain, lag, np.zeros(PAIRS, np.int64))
                 *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], threads)
                 n += 2 * PAIRS
             else:
-                change = kernels.in_place.split_sweep(self.v, self.backwards, None, self.order[0], *chain, self.S)
+                change = kernels.in_place.split_sweep(x, self.backwards, None, *chain, self.S)
                 n += 1
             self.backwards ^= turn
         if level:
-            change = kernels.in_place.level(self.v, self.backwards, self.order[0], *chain, self.u, change)
+            change = kernels.in_place.level(x, self.backwards, *chain, self.u, change)
+        if inner is not None:
+            kernels.scatter(x, self.order[0], 0, self.S, self.v)
         self.backups += (n + 2 * level) * self.S
         return n, change
 

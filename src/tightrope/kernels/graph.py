@@ -67,26 +67,41 @@ def follow(neighbours, lo, hi, order, place, found):
 
 
 @loop
-def outward(indptr, indices, first, begin, sources, order, place):
-    """All states in the order of how many steps they are from a sink at least, and the place of each; then those that reach none.
+def ends(indptr, indices, first, stay, order, place):
+    """The states in which it makes no difference what is done, since all leads to the same states; returns how many there are.
 
-    Returns how many sinks there are. `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    They come first in `order`, and all others have no `place` yet. If `stay`, only those that cannot be left: the sinks.
     """
-    size = uint64(len(place))
-    found = uint64(0)
-    predecessors(indptr, indices, first, begin, sources)
+    size, found = uint64(len(place)), uint64(0)
     for s in range(size):
-        sink = True
-        for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
-            if indices[k] != s:
-                sink = False
-                break
+        l, last = uint64(first[s]) + ONE, uint64(first[s + ONE])
+        k = uint64(indptr[l - ONE])
+        width = uint64(indptr[l]) - k
+        end = (width == 1 and indices[k] == s) or (not stay and l < last)
+        while end and l < last:
+            lo, i = uint64(indptr[l]), uint64(0)
+            end = uint64(indptr[l + ONE]) - lo == width
+            while end and i < width:
+                end = indices[lo + i] == indices[k + i]
+                i += ONE
+            l += ONE
         place[s] = size
-        if sink:
+        if end:
             order[found] = s
             place[s] = found
             found += ONE
-    sinks = found
+    return found
+
+
+@loop
+def outward(indptr, indices, first, stay, begin, sources, order, place):
+    """All states in the order of how many steps they are from one of `ends` at least, and the place of each; then the rest.
+
+    Returns how many ends there are. `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    """
+    size = uint64(len(place))
+    predecessors(indptr, indices, first, begin, sources)
+    number = found = ends(indptr, indices, first, stay, order, place)
     done = uint64(0)
     while done < found:
         j = uint64(order[done])
@@ -97,21 +112,27 @@ def outward(indptr, indices, first, begin, sources, order, place):
             order[found] = s
             place[s] = found
             found += ONE
-    return sinks
+    return number
 
 
 @loop
-def width(indptr, indices, begin, sources, order, place):
-    """How wide a band a chain is whose states are in the order of their distance from one that is far from others.
+def nearby(indptr, indices, first, begin, sources, crowd, order, place):
+    """All states in the order of their distance from one that is far from others, and the place of each.
 
-    That order is Cuthill and McKee's, but for who comes first among neighbours, who may be either end of a move. `begin` [S+1],
-    `sources` [transitions], `order` and `place` [S] are scratch.
+    Moves are followed either way: that is Cuthill and McKee's order, but for who comes first among neighbours. More than `crowd`
+    moves lead to a hub: hubs come first, and nobody is near because of them. Returns how many there are. `begin` [S+1] and
+    `sources` [transitions] are scratch: from where each state can be reached.
     """
     size = uint64(len(place))
-    predecessors(indptr, indices, None, begin, sources)
+    predecessors(indptr, indices, first, begin, sources)
+    known = uint64(0)
     for s in range(size):
         place[s] = size
-    known = uint64(0)
+        if begin[s] > crowd + (begin[s - ONE] if s > 0 else uint64(0)):
+            order[known] = s
+            place[s] = known
+            known += ONE
+    hubs = known
     for s in range(size):
         if place[s] < size:
             continue
@@ -123,7 +144,8 @@ def width(indptr, indices, begin, sources, order, place):
             done = known
             while done < found:
                 i = uint64(order[done])
-                found = follow(indices, indptr[i], indptr[i + ONE], order, place, found)
+                lo, hi = (i, i + ONE) if first is None else (uint64(first[i]), uint64(first[i + ONE]))
+                found = follow(indices, indptr[lo], indptr[hi], order, place, found)
                 found = follow(sources, uint64(begin[i - ONE]) if i > 0 else uint64(0), begin[i], order, place, found)
                 done += ONE
             start = uint64(order[found - ONE])
@@ -131,8 +153,15 @@ def width(indptr, indices, begin, sources, order, place):
                 for i in range(known, found):
                     place[order[i]] = size
         known = found
+    return hubs
+
+
+@loop
+def width(indptr, indices, begin, sources, order, place):
+    """How wide a band a chain is whose states are in the order of `nearby`; all but the chain is scratch."""
+    nearby(indptr, indices, None, begin, sources, uint64(len(indices)), order, place)
     furthest = uint64(0)
-    for s in range(size):
+    for s in range(uint64(len(place))):
         here = uint64(place[s])
         for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
             there = uint64(place[indices[k]])
@@ -256,13 +285,14 @@ def components(indptr, indices, first, rows, component, order, reached, waiting,
 
 
 @loop
-def distance(indptr, indices, first, place):
-    """How far from states their successors are, added up: in this order of places, or as they are numbered."""
+def distance(indptr, indices, first, place, hubs):
+    """How far from states their successors are, added up: in this order of places, but for the first `hubs`, or as numbered."""
     total = 0.0
     for s in range(uint64(len(first) - 1)):
         here = s if place is None else uint64(place[s])
         for k in range(uint64(indptr[first[s]]), uint64(indptr[first[s + ONE]])):
             j = uint64(indices[k])
             there = j if place is None else uint64(place[j])
-            total += there - here if there > here else here - there
+            if there >= hubs:
+                total += there - here if there > here else here - there
     return total

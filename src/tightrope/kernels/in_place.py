@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.serial import ONE, THREE, TWO, copy
-from tightrope.kernels.tiers import announce, announced, give_way, loop, uint64
+from tightrope.kernels.serial import LINE, ONE, THREE, TWO, copy
+from tightrope.kernels.tiers import announce, announced, give_way, loop, prefetch, uint64
 
 #: States from which on both halves of a chain are swept side by side.
 SIDE_BY_SIDE = uint64(1000)
@@ -16,6 +16,8 @@ SIDE_BY_SIDE = uint64(1000)
 SLACK = uint64(4)
 #: In how many pieces a pair of sweeps tells the next pair how far it has come.
 PIECES = uint64(64)
+#: How many places ahead of time a state, its pairs and their transitions are asked for where these lie all over memory.
+LATER, LATE, SOON = uint64(24), uint64(16), uint64(8)
 #: Largest constant that values are levelled by.
 MOST = 1e300
 
@@ -29,9 +31,9 @@ def gauss_seidel(
 
     Unless they are None, `order` says which states come first, and `place` where each of them does; lo..hi-1 are places then.
     Every state sees the new values of the states before it in this range and those in `others` outside it (None: there is no
-    outside). The chain is v = r' + P' v, solved for the chance of staying put, so that the diagonal of P' is zero. The row of a
-    place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair that is `held` there
-    is the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). None is
+    outside). The chain, of places, is v = r' + P' v, solved for the chance of staying put: the diagonal of P' is zero. The row of
+    a place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair `held` there is
+    the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). None is
     kept where `held` is None. Returns the largest change, by how much more likely the chain's moves to higher and to lower
     states have become, added up, and how far at most its new moves lead.
     """
@@ -40,6 +42,18 @@ def gauss_seidel(
     for i in range(size):
         here = low + (size - ONE - i if backwards else i)
         s = here if order is None else uint64(order[here])
+        if order is not None and i + LATER < size:
+            prefetch(first, uint64(order[here - LATER if backwards else here + LATER]))
+            prefetch(indptr, uint64(first[order[here - LATE if backwards else here + LATE]]))
+            j = uint64(order[here - SOON if backwards else here + SOON])
+            k, last = uint64(indptr[first[j]]), uint64(indptr[first[j + ONE]]) - ONE
+            prefetch(v, j)
+            prefetch(r, uint64(first[j]))
+            prefetch(indices, k)
+            prefetch(indices, last)
+            prefetch(data, k)
+            prefetch(data, k + LINE)
+            prefetch(data, last)
         best = -np.inf
         chosen, stop = uint64(first[s]), uint64(first[s + ONE])
         k = uint64(indptr[chosen])
@@ -97,11 +111,11 @@ def gauss_seidel(
                         up -= data[k]
                     elif j != s:
                         down -= data[k]
-            at, stay, j = start, 0.0, s
+            at, stay, there = start, 0.0, here
             for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
                 j = uint64(indices[k])
                 there = j if place is None else uint64(place[j])
-                to_indices[at] = j
+                to_indices[at] = there
                 to_data[at] = gamma * data[k]
                 if there > here:
                     up += data[k]
@@ -118,8 +132,8 @@ def gauss_seidel(
                 scale = 1.0 / (1.0 - gamma * stay)
                 for k in range(start, at):
                     to_data[k] *= scale
-            while at < limit:  # columns stay sorted
-                to_indices[at] = j
+            while at < limit:
+                to_indices[at] = there
                 to_data[at] = 0.0
                 at += ONE
             to_r[here] = scale * r[chosen]
@@ -164,11 +178,11 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @loop
-def split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, shift, begin, end):
-    """The steps begin..end-1 of Gauss-Seidel sweeps of v = r + P v in place, in order of the n places or against it.
+def split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, shift, begin, end):
+    """The steps begin..end-1 of Gauss-Seidel sweeps of v = r + P v in place, in order of the n states or against it.
 
-    At step i one of two lanes is at place i and the other `shift` places further on, or behind where that is negative, as far
-    as there are such places: alone, each state would wait for the one before. Unless `keep` is None, that times v(s) is added in
+    At step i one of two lanes is at state i and the other `shift` states further on, or behind where that is negative, as far
+    as there are such states: alone, each state would wait for the one before. Unless `keep` is None, that times v(s) is added in
     every state: where r and P are 1 - keep times as large as they should be, this is over-relaxation for keep < 0. Where r is
     None it is zero. Returns the largest change on either lane.
     """
@@ -178,10 +192,9 @@ def split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, s
         for lane in range(TWO):
             at = i + lane * shift
             if 0 <= at < size:  # compiled, what is below zero is beyond everything
-                here = size - ONE - at if backwards else at
-                s = here if order is None else uint64(order[here])
-                k, last = uint64(indptr[here]), uint64(indptr[here + ONE])
-                even, odd = 0.0 if r is None else r[here] if keep is None else r[here] + keep * v[s], 0.0
+                s = size - ONE - at if backwards else at
+                k, last = uint64(indptr[s]), uint64(indptr[s + ONE])
+                even, odd = 0.0 if r is None else r[s] if keep is None else r[s] + keep * v[s], 0.0
                 if last == k + THREE:
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                     odd = data[k + ONE] * v[indices[k + ONE]]
@@ -203,18 +216,18 @@ def split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, s
 
 
 @loop
-def split_sweep(v, backwards, keep, order, indptr, indices, data, r, n):
-    """One Gauss-Seidel sweep of v = r + P v in place, of both halves side by side where there are many places.
+def split_sweep(v, backwards, keep, indptr, indices, data, r, n):
+    """One Gauss-Seidel sweep of v = r + P v in place, of both halves side by side where there are many states.
 
     Returns the largest change.
     """
     size = uint64(n)
     length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
-    return max(split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, n, length, 0, length))
+    return max(split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, length, 0, length))
 
 
 @loop
-def level(v, backwards, order, indptr, indices, data, r, before, change):
+def level(v, backwards, indptr, indices, data, r, before, change):
     """Take out of v what is wrong with it everywhere alike, where that is most of it: sweeps take longest to get rid of that.
 
     The constant is the one for which the changes that v = r + P v would make add up to zero. It is kept if a sweep then changes
@@ -222,18 +235,18 @@ def level(v, backwards, order, indptr, indices, data, r, before, change):
     """
     copy(v, before)
     excess, leak = 0.0, 0.0
-    for here in range(uint64(len(v))):
-        total, kept = r[here], 0.0
-        for k in range(uint64(indptr[here]), uint64(indptr[here + ONE])):
+    for s in range(uint64(len(v))):
+        total, kept = r[s], 0.0
+        for k in range(uint64(indptr[s]), uint64(indptr[s + ONE])):
             total += data[k] * v[indices[k]]
             kept += data[k]
-        excess += total - v[here if order is None else uint64(order[here])]
+        excess += total - v[s]
         leak += 1.0 - kept
     if leak <= 0.0 or not abs(excess) < MOST * leak:  # lost in rounding, where discounting is next to none
         return change
     for s in range(uint64(len(v))):
         v[s] += excess / leak
-    now = split_sweep(v, backwards, None, order, indptr, indices, data, r, len(v))
+    now = split_sweep(v, backwards, None, indptr, indices, data, r, len(v))
     if now > change:
         copy(before, v)
         return change
@@ -248,7 +261,7 @@ def behind(far, n):
 
 
 @loop
-def split_pair(v, backwards, order, indptr, indices, data, r, lag, progress, number):
+def split_pair(v, backwards, indptr, indices, data, r, lag, progress, number):
     """Two Gauss-Seidel sweeps of v = r + P v in place, the second `lag` behind the first; returns the second's largest change.
 
     They are a pair of several, the `number`-th, and as far behind those before as `progress` says that these have come.
@@ -261,7 +274,7 @@ def split_pair(v, backwards, order, indptr, indices, data, r, lag, progress, num
         if number > 0:
             while announced(progress, number - 1) < min(end + TWO * lag, steps):
                 give_way()
-        _, more = split_gauss_seidel(v, backwards, None, order, indptr, indices, data, r, size, -lag, begin, end)
+        _, more = split_gauss_seidel(v, backwards, None, indptr, indices, data, r, size, -lag, begin, end)
         change = max(change, more)
         announce(progress, number, end)
         begin = end
@@ -269,10 +282,10 @@ def split_pair(v, backwards, order, indptr, indices, data, r, lag, progress, num
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, order, far):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, far):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
-    No move leads further than `far` places. Where that is not far, sweeps go in pairs, the second right behind the first: it
+    No move leads further than `far` states. Where that is not far, sweeps go in pairs, the second right behind the first: it
     meets just what it would have met later, and each lane works while the other waits. Returns how many there were, the largest
     change of the last one, and which way to go next.
     """
@@ -281,10 +294,10 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, kee
     while n < most and change > target:
         if lag > 0:
             steps = uint64(len(v)) + lag
-            _, change = split_gauss_seidel(v, backwards, keep, order, indptr, indices, data, r, len(v), -lag, 0, steps)
+            _, change = split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, len(v), -lag, 0, steps)
             n += 2
         else:
-            change = split_sweep(v, backwards, keep, order, indptr, indices, data, r, len(v))
+            change = split_sweep(v, backwards, keep, indptr, indices, data, r, len(v))
             n += 1
         backwards = backwards ^ turn
     return n, change, backwards

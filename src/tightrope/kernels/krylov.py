@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.kernels.bounds import sweep_goal
 from tightrope.kernels.in_place import gauss_seidel, split_sweep
-from tightrope.kernels.serial import ONE, extent, fill
+from tightrope.kernels.serial import ONE, extent, fill, gather, scatter
 from tightrope.kernels.tiers import loop, uint64
 
 #: By how much the residual of a chain is to shrink before the policy is looked at again, at first.
@@ -35,8 +35,8 @@ def room(n: int) -> tuple[Any, Any, Any, Any]:
 @loop
 def to_and_fro(indptr, indices, data, r, x, n):
     """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
-    split_sweep(x, False, None, None, indptr, indices, data, r, n)
-    split_sweep(x, True, None, None, indptr, indices, data, r, n)
+    split_sweep(x, False, None, indptr, indices, data, r, n)
+    split_sweep(x, True, None, indptr, indices, data, r, n)
 
 
 @loop
@@ -104,28 +104,27 @@ def bicgstab(indptr, indices, data, r, v, x, residual, shadow, direction, image,
 
 
 @loop
-def rewards(indptr, indices, data, r, gamma, held, to_r, lo, hi):
-    """The rewards of the chain of the pairs `held` in the states lo..hi-1, solved for the chance of staying put."""
-    for s in range(uint64(lo), uint64(hi)):
-        stay = 0.0
-        for k in range(uint64(indptr[held[s]]), uint64(indptr[held[s] + ONE])):
+def rewards(indptr, indices, data, r, gamma, held, order, to_r, lo, hi):
+    """The rewards of the chain of the pairs `held` at the places lo..hi-1, solved for the chance of staying put."""
+    for i in range(uint64(lo), uint64(hi)):
+        s, stay = i if order is None else uint64(order[i]), 0.0
+        for k in range(uint64(indptr[held[i]]), uint64(indptr[held[i] + ONE])):
             if indices[k] == s:
                 stay = data[k]
-        to_r[s] = (1.0 / (1.0 - gamma * stay) if stay > 0.0 else 1.0) * r[held[s]]
+        to_r[i] = (1.0 / (1.0 - gamma * stay) if stay > 0.0 else 1.0) * r[held[i]]
 
 
 @loop
-def inside(indptr, indices, data, r, v, place, lo, n):
+def inside(indptr, indices, data, r, v, order, lo, n):
     """The chain of the places lo..lo+n-1 in numbers of its own, from 0: what leads outside becomes reward, and zero."""
     first, beyond = uint64(lo), uint64(lo) + uint64(n)
     for i in range(first, beyond):
         for k in range(uint64(indptr[i]), uint64(indptr[i + ONE])):
-            j = uint64(indices[k])
-            there = uint64(place[j])
+            there = uint64(indices[k])
             if first <= there < beyond:
                 indices[k] = there - first
             else:
-                r[i] += data[k] * v[j]
+                r[i] += data[k] * v[order[there]]
                 indices[k] = i - first
                 data[k] = 0.0
 
@@ -183,14 +182,15 @@ def krylov_round(
             how = (x, residual, shadow, direction, image, chain[3], depth, 0.1 * goal, steps, n)
             if order is None:
                 done = bicgstab(*chain, v[start:stop], *how)
-                rewards(indptr, indices, data, r, gamma, held, to_r, start, stop)
             else:
-                for i in range(uint64(n)):
-                    inner[i] = v[uint64(order[uint64(start) + i])]
-                inside(begin, to_indices, to_data, to_r, v, place, start, n)
+                gather(v, order, start, n, inner)
+                if n < len(v):
+                    inside(begin, to_indices, to_data, to_r, v, order, start, n)
                 done = bicgstab(*chain, inner, *how)
-                for i in range(uint64(n)):
-                    v[uint64(order[uint64(start) + i])] = inner[i]
+                scatter(inner, order, start, n, v)
+            if n == len(v):
+                rewards(indptr, indices, data, r, gamma, held, order, to_r, start, stop)
+            else:
                 fill(held, len(r), start, stop)  # it has other numbers, and rewards of this moment
             sweeps = 4 * done + 2
             swept += sweeps * n

@@ -22,7 +22,9 @@ from tightrope.kernels.serial import (
     extent,
     extract,
     fill,
+    gather,
     policy_sweeps,
+    scatter,
 )
 from tightrope.kernels.spread import spread_values
 from tightrope.kernels.tiers import loop, uint64
@@ -86,12 +88,13 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 @loop
 def gauss_seidel_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
-    base, backwards, budget, most, order, place, settled, sinks,
+    base, backwards, budget, most, order, place, inner, settled, sinks,
     reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
-    A finite `base` means that v is not known yet: values spread from the sinks first. Returns, after `NOTHING` if there was no
+    A finite `base` means that v is not known yet: values spread from the sinks first. `inner` is scratch where there is an
+    order, to hold values in it. Returns, after `NOTHING` if there was no
     look at u = T v in the end, also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the factor of the
     last cycle, how many states were lost on the way, if that was all then, and which way to go next.
     """
@@ -136,14 +139,20 @@ def gauss_seidel_round(
             near = change * min(rate, NEAR) <= goal
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
+            x = v
+            if order is not None:
+                x = inner
+                gather(v, order, 0, len(v), x)
             sweeps, chain_change, backwards = split_sweeps(
-                begin, to_indices, to_data, to_r, v, patience, target, backwards, turn, None, order, far
+                begin, to_indices, to_data, to_r, x, patience, target, backwards, turn, None, far
             )  # fmt: skip
             swept += sweeps
             if not turn and change < AGAIN * levelled:
-                chain_change = level(v, backwards, order, begin, to_indices, to_data, to_r, u, chain_change)
+                chain_change = level(x, backwards, begin, to_indices, to_data, to_r, u, chain_change)
                 levelled = change
                 swept += 2
+            if order is not None:
+                scatter(x, order, 0, len(v), v)
 
 
 @loop

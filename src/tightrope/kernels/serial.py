@@ -142,6 +142,20 @@ def fill(array, x, lo, hi):
 
 
 @loop
+def gather(v, order, lo, n, out):
+    """out[i] = v[order[lo + i]] for i < n."""
+    for i in range(uint64(n)):
+        out[i] = v[order[uint64(lo) + i]]
+
+
+@loop
+def scatter(x, order, lo, n, v):
+    """v[order[lo + i]] = x[i] for i < n: what `gather` has taken, put back."""
+    for i in range(uint64(n)):
+        v[order[uint64(lo) + i]] = x[i]
+
+
+@loop
 def reach(indptr, indices, first):
     """The largest distance between the numbers of a state and a successor; columns are sorted."""
     furthest = uint64(0)
