@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 import tightrope as tr
 from reference import optimum
 from tightrope import kernels, problems
+from tightrope.cli.warm import shuffled
 from tightrope.engine import choice as choosing
 from tightrope.engine import downstream as along
 from tightrope.engine import methods
@@ -273,6 +274,38 @@ def test_a_policy_in_a_band_that_has_far_to_go_is_carried_on_by_sweeps(monkeypat
     assert sol.choices[0] == NAMES[methods.factorise]
     assert sol.backups < 80 * mdp.n_pairs
     assert (sol.policy.actions == 1).sum() > 100  # so many states
+
+
+def tool(size=1000, gamma=0.999):
+    """It wears the faster it is used, by leaps, until it is replaced; its states are numbered at random."""
+
+    def dynamics(states, action):
+        to = np.minimum(states[:, None] + (action + 1) * np.array([0, 1, 3, 9]), size - 1)
+        worn = states == size - 1
+        return np.where(worn[:, None], 0, to), [0.3, 0.4, 0.2, 0.1], np.where(worn, -20.0, (action + 1) ** 0.7 - states / size)
+
+    return shuffled(tr.MDP.from_function(dynamics, size, 4, gamma))
+
+
+def test_policies_that_have_begun_badly_and_get_no_better_begin_from_the_largest_rewards_as_well(monkeypatch):
+    mdp = tool()
+    sol = tr.solve(mdp, tol=1e-9)
+    assert NAME in sol.choices
+    np.testing.assert_allclose(sol.value, optimum(mdp), rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr(along, "LITTLE", np.inf)  # the twin: nobody asks
+    assert tr.solve(tool(), tol=1e-9).backups > 1.5 * sol.backups
+
+
+def test_improving_on_two_policies_at_once_is_at_least_as_good_as_on_either():
+    """Whichever is better in a state: the greedy policy of that has a value no lower than either, in every state."""
+    for seed in range(20):
+        mdp = sparse(seed)
+        rng = np.random.default_rng(seed)
+        one, other = (mdp.first[:-1] + rng.integers(np.diff(mdp.first)) for _ in range(2))
+        both = np.maximum(dense_value(mdp, one), dense_value(mdp, other))
+        work = Workspace(mdp, both, Aim(1e-6, -1.0))
+        work.look()
+        assert (dense_value(mdp, work.rows) >= both - 1e-9).all()
 
 
 @pytest.mark.parametrize("backwards", [False, True])

@@ -11,11 +11,14 @@ from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from tightrope.engine.workspace import Workspace
+    from tightrope.model.validate import FloatArray
 
 #: Share of the states that can be come back to at most, and of the room for chains that a component of these takes.
 MOST = 0.5
 #: By how much the residual of a component is to shrink, and in how many steps at most.
 SHARE, MANY = 1e-5, 40
+#: Share of the span of the change that is left where improvements bring little.
+LITTLE = 0.1
 #: Backups before a policy means anything.
 FORESIGHT = 3
 
@@ -37,11 +40,16 @@ def flows(work: Workspace) -> bool:
         for _ in range(FORESIGHT):
             work.take_backup()
             work.look()
+    return _search(work, work.rows)
+
+
+def _search(work: Workspace, rows: Any) -> bool:
+    """Whether values flow along the policy that takes these pairs, and how."""
     S, (indptr, indices, _, _, first, _) = work.S, work.model
     if work.flow is None:
         component, order, waiting = (np.empty(S, indices.dtype) for _ in range(3))
         work.flow = Flow(component, order, np.empty(S, indptr.dtype), waiting, np.empty(S, bool))
-    inside, most = kernels.downstream.blocks(indptr, indices, first, work.rows, *work.flow)
+    inside, most = kernels.downstream.blocks(indptr, indices, first, rows, *work.flow)
     if inside > MOST * S or most > MOST * work.mdp.chain_room:
         work.flow = None
     return work.flow is not None
@@ -52,23 +60,37 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
 
     Returns how many there were, and how many states were computed in sweeps of components.
     """
-    largest, n, swept = int(MOST * work.S), 0, 0
+    largest, n, swept, before = int(MOST * work.S), 0, 0, work.span
     room, inner, vectors = work.room.blocks(work.mdp, largest), np.empty(largest), kernels.krylov.room(largest)
     work.chaining = work.chained = work.held = False
-    while True:
+
+    def evaluate(rows: Any, v: FloatArray) -> int:
         assert work.flow is not None  # noqa: S101  (whoever calls has asked)
         component, order, _, place, _ = work.flow
-        work.take_backup()
         least, greatest = kernels.extent(work.v)
         goal = 0.1 * kernels.bounds.sweep_goal(max(-least, greatest), work.gamma, *work.aim)
-        told = (work.rows, work.v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, MANY)
-        more = kernels.downstream.value(*work.model[:4], work.gamma, *told)
+        told = (rows, v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, MANY)
+        more = int(kernels.downstream.value(*work.model[:4], work.gamma, *told))
         work.backups += work.S + more
+        return more
+
+    while True:
+        work.take_backup()
+        swept += evaluate(work.rows, work.v)
+        if n == FAR and work.span > LITTLE * before:
+            # Policies that have far to go may have begun badly. Whichever is better in a state, this one or that of the largest
+            # rewards: to improve on both at once is at least as good as to improve on either.
+            rows, other = np.empty_like(work.rows), np.empty(work.S)
+            kernels.best_pairs(*work.model[3:5], other, rows)
+            if _search(work, rows):
+                other[:] = work.v
+                swept += evaluate(rows, other)
+                np.maximum(work.v, other, out=work.v)
         if n >= FAR:
             work.arrange()
             carry_on(work, n)
         work.look()
-        n, swept, end = n + 1, swept + more, kernels.extent(work.u)
+        n, end = n + 1, kernels.extent(work.u)
         done = work.span <= kernels.bounds.span_goal(*end, work.low, work.high, work.gamma, *work.aim)
         if done or n == most or work.late or not flows(work):
             return n, swept
