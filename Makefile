@@ -23,7 +23,13 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	touch $@ $(VENV)/.ready-plot
 
-demo: $(VENV)/.ready-plot  ## the tour, then every experiment in its quick form: two pages in demo-out/
+# Numba compiles loops into those that call them, but takes a new look only where the file of the caller has changed.
+LOOPS := src/tightrope/kernels
+COMPILED := $(LOOPS)/__pycache__/.fresh
+$(COMPILED): $(wildcard $(LOOPS)/*.py)
+	@mkdir -p $(@D) && rm -f $(@D)/*.nbi $(@D)/*.nbc && touch $@
+
+demo: $(VENV)/.ready-plot $(COMPILED)  ## the tour, then every experiment in its quick form: two pages in demo-out/
 	$(BIN)/tightrope demo -o $(OUT)
 
 # The report is tested in a real browser: fetched once where that is possible and permitted; elsewhere those tests are skipped and say why.
@@ -37,7 +43,7 @@ $(VENV)/.browser: | $(BIN)/python
 	|| echo "it cannot be installed from here: those tests are skipped"
 	@touch $@
 
-test: $(VENV)/.ready-dev $(VENV)/.browser  ## every test, with coverage
+test: $(VENV)/.ready-dev $(VENV)/.browser $(COMPILED)  ## every test, with coverage
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(ARGS)
 
 # PETSc and MPI are Debian's, in an environment of its own, so that `make test` stays small and quick. What one trips over:
@@ -71,7 +77,7 @@ $(CLUSTER)/.ready: pyproject.toml $(CLUSTER)/.engines
 cluster: $(CLUSTER)/.ready  ## PETSc, MPI and Dask (Debian), for `mpiexec -n 4 .venv-cluster/bin/tightrope solve MODEL --cluster`
 	@$(MPI_ENVIRONMENT) mpiexec -n 2 $(CLUSTER)/bin/tightrope solve tightrope --cluster
 
-test-cluster: $(CLUSTER)/.ready  ## the tests of the cluster: mpiexec with 1, 2 and 3 ranks, Dask with worker processes
+test-cluster: $(CLUSTER)/.ready $(COMPILED)  ## the tests of the cluster: mpiexec with 1, 2 and 3 ranks, Dask with worker processes
 	$(CLUSTER)/bin/python -m pytest tests/cluster $(ARGS)
 
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
@@ -80,7 +86,7 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	$(BENCH)/bin/python -m pip install --quiet -e . -r benchmarks/requirements.txt
 	touch $@
 
-bench: $(BENCH)/.ready  ## us against our peers, into benchmarks/RESULTS.md; QUICK=1 for the short form
+bench: $(BENCH)/.ready $(COMPILED)  ## us against our peers, into benchmarks/RESULTS.md; QUICK=1 for the short form
 	cd benchmarks && ../$(BENCH)/bin/python -m peers $(if $(QUICK),--quick -o ../bench-out) $(ARGS)
 
 $(VENV)/.ready-docs: pyproject.toml | $(BIN)/python
