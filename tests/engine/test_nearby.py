@@ -8,8 +8,9 @@ import tightrope as tr
 from reference import optimum
 from tightrope import kernels, problems
 from tightrope.cli.warm import shuffled
-from tightrope.engine.choice import NEARBY
-from tightrope.engine.outline import AS_NUMBERED, distance, near, nearby
+from tightrope.engine import methods, workspace
+from tightrope.engine.choice import FROM_ENDS, NAMES, NEARBY
+from tightrope.engine.outline import AS_NUMBERED, NOWHERE, distance, near, nearby, outline, promising
 from tightrope.kernels import team
 
 
@@ -43,7 +44,7 @@ def found(mdp, what, *arguments):
     indptr, indices, _, _, first, _ = mdp.arrays
     order, place = np.empty((2, mdp.n_states), indices.dtype)
     number = what(indptr, indices, first, *arguments, order, place)
-    return int(number), order.astype(int), place.astype(int)
+    return number, order.astype(int), place.astype(int)
 
 
 def scratch(mdp):
@@ -52,7 +53,7 @@ def scratch(mdp):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("stay", [False, True])
-def test_ends_are_where_it_makes_no_difference_what_is_done(seed, stay):
+def test_ends_are_where_whatever_is_done_leads_to_one_state(seed, stay):
     rng = np.random.default_rng(seed)
     S = 30
     first = np.append(0, np.cumsum(rng.integers(1, 4, size=S)))
@@ -62,13 +63,15 @@ def test_ends_are_where_it_makes_no_difference_what_is_done(seed, stay):
         if kind == 0:
             P[own] = np.eye(S)[s]
         elif kind == 1:
-            P[own] = np.eye(S)[[(s + 1) % S, (s + 2) % S]].sum(axis=0) * rng.random((first[s + 1] - first[s], 1))
+            P[own] = np.eye(S)[(s + 1) % S]
+        elif kind == 2:
+            P[own] = np.eye(S)[[(s + 1) % S, (s + 2) % S]].sum(axis=0)
     P[P.sum(axis=1) == 0.0, 0] = 1.0
     mdp = tr.MDP(P / P.sum(axis=1, keepdims=True), rng.normal(size=first[-1]), 0.9, first)
 
     def ends(s):
         to = [tuple(np.flatnonzero(P[l])) for l in range(first[s], first[s + 1])]
-        return set(to) == {(s,)} or (not stay and len(to) > 1 and len(set(to)) == 1)
+        return set(to) == {(s,)} or (not stay and len(to) > 1 and len(set(to)) == 1 and len(to[0]) == 1)
 
     expected = [s for s in range(S) if ends(s)]
     number, order, place = found(mdp, kernels.graph.ends, stay)
@@ -121,11 +124,12 @@ def test_what_is_far_away_is_found_whatever_the_numbers_of_states(monkeypatch, w
     assert near(mdp)
     assert nearby(mdp) is AS_NUMBERED
     assert not near(mixed)
+    assert (outline(mixed).ends is None) == (world is lift)
     sol, again = tr.solve(mixed, tol=1e-9), tr.solve(mixed, tol=1e-9)
-    assert NEARBY in sol.choices
+    assert (NEARBY if world is lift else FROM_ENDS) in sol.choices
     np.testing.assert_allclose(sol.value, optimum(mixed), rtol=1e-8, atol=1e-8)
     np.testing.assert_array_equal(again.value, sol.value)
-    assert again.backups == sol.backups
+    assert again.backups <= sol.backups  # the order is found once
     assert sol.backups < 3 * tr.solve(mdp, tol=1e-9).backups
     # The twin: by numbers that mean nothing it takes longer.
     twin = shuffled(mdp)
@@ -133,13 +137,37 @@ def test_what_is_far_away_is_found_whatever_the_numbers_of_states(monkeypatch, w
     assert tr.solve(twin, tol=1e-9).backups > 1.5 * sol.backups
 
 
-def test_all_begins_again_after_an_end_and_so_does_the_order():
+def test_where_all_begins_again_is_where_the_order_begins():
     mixed = shuffled(errand())
-    number, order, place = found(mixed, kernels.graph.outward, False, *scratch(mixed))
-    assert number == 1
-    assert np.asarray(mixed.r)[mixed.first[order[0]]] == 10.0
-    np.testing.assert_array_equal(nearby(mixed)[0], order)
-    np.testing.assert_array_equal(nearby(mixed)[1], place)
+    (number, steps), order, place = found(mixed, kernels.graph.outward, False, *scratch(mixed))
+    assert (number, steps) == (1, 48)
+    assert mixed.r[mixed.first[order[0]]] == 10.0
+    shape = outline(mixed)
+    assert (shape.ends.tolist(), shape.steps) == ([order[0]], 48)
+    tr.solve(mixed)
+    np.testing.assert_array_equal(mixed.facts["order"][0], order)
+    np.testing.assert_array_equal(mixed.facts["order"][1], place)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_values_spread_from_where_all_begins_again_if_what_comes_after_hardly_counts(monkeypatch, large):
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = errand(gamma=0.95)
+    ends, after = promising(mdp)
+    sol = tr.solve(mdp, tol=1e-9)
+    assert sol.choices[0] == NAMES[methods.gauss_seidel]
+    best = optimum(mdp)
+    np.testing.assert_allclose(sol.value, best, rtol=1e-9, atol=1e-9)
+    start = mdp.P.indices[mdp.P.indptr[mdp.first[ends[0]]]]
+    assert abs(after - best[start]) < 0.1 * abs(best[ends[0]])
+    # Its twins: from elsewhere it takes longer; what comes after counts; and it is nothing to go for.
+    monkeypatch.setattr(workspace, "promising", lambda _: NOWHERE)
+    assert tr.solve(errand(gamma=0.95), tol=1e-9).backups > 1.5 * sol.backups
+    assert promising(errand(gamma=0.999)) is NOWHERE
+    other = np.array(mdp.r)
+    other[0] = 11.0
+    assert promising(mdp.reshaped(other, 0.95)) is NOWHERE
 
 
 @pytest.mark.parametrize("mdp", [problems.garnet(500, 3, 4, gamma=0.99), problems.garnet(300, 2, 2, gamma=0.9)])

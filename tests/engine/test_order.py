@@ -34,7 +34,7 @@ def outward(mdp, sinks=None):
     indptr, indices, _, _, first, _ = mdp.arrays
     order, place = np.empty((2, mdp.n_states), indices.dtype)
     scratch = np.empty(mdp.n_states + 1, indptr.dtype), np.empty_like(indices)
-    found = kernels.graph.outward(indptr, indices, first, True, *scratch, order, place)
+    found, _ = kernels.graph.outward(indptr, indices, first, True, *scratch, order, place)
     assert sinks in (None, found)
     return order, place
 
@@ -135,11 +135,11 @@ def test_states_are_ordered_by_their_distance_from_the_sinks(seed):
 def test_values_spread_in_one_sweep_once_states_are_in_order():
     mdp, _ = renumbered(grid(slip=0.0))
     v, rows, (order, _) = np.empty(mdp.n_states), np.empty(mdp.n_states, np.uint32), outward(mdp)
-    n, _, guessed, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, False, order, True)
+    n, _, guessed, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, False, order, True, None, 0.0)
     assert (n, guessed, lost) == (1, False, 0)
     np.testing.assert_allclose(v, tr.solve(mdp, tr.policy_iteration(), tol=1e-12).value, atol=1e-9)
     # In the order they came in, most have no value after a sweep either way.
-    n, _, _, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, True, None, False)
+    n, _, _, lost = kernels.spread.spread_values(*mdp.arrays, v, rows, -1.0, True, None, False, None, 0.0)
     assert (n, lost) == (2, np.count_nonzero(v == -1.0))
     assert lost > 0.5 * mdp.n_states
 

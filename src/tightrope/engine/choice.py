@@ -64,6 +64,10 @@ NAMES: dict[Method, str] = {
 }
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
+#: What is said where all begins again.
+FROM_ENDS = (
+    "states are swept in the order of their distance from where all begins again: by their numbers, values would spread slowly"
+)
 #: What is said where nobody stays, and numbers mean nothing.
 NEARBY = "states are swept in an order in which they are near to their successors: by their numbers they are not"
 #: What is said where no order would help.
@@ -103,7 +107,7 @@ class Choice:
         if self.work.band is not None and self.work.factorised < 2 * IMPROVEMENTS:
             return factorise
         if not self.tried:
-            if self.work.has_sinks or self.work.timed or (self.work.gamma <= SHORTEST and near(self.work.mdp)):
+            if self.work.spreads or self.work.timed or (self.work.gamma <= SHORTEST and near(self.work.mdp)):
                 return gauss_seidel
             heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
             return downstream if heavy and flows(self.work) else sweep

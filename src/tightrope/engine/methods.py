@@ -101,11 +101,11 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
 
     Best where values spread from goals: one sweep carries them along a whole path.
     """
-    budget = BUDGET * work.nnz * (2.0 if work.has_sinks else 1.0) * (0.25 if work.spread else 1.0)
+    budget = BUDGET * work.nnz * (2.0 if work.spreads else 1.0) * (0.25 if work.spread else 1.0)
     work.take_backup(centre=True)
-    if work.spread or not work.has_sinks:
+    if work.spread or not work.spreads:
         work.arrange()
-    if not work.has_sinks:
+    if not work.spreads:
         work.base = -inf  # sweeps begin with v as it is, be it zeros
     run = Workspace.gauss_seidel_round if work.small else _cycles
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
@@ -193,7 +193,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     swept, patience, sweeps = 0, rounds.FIRST, 0
     change, chain_change, rate, levelled = inf, inf, 1.0, 0.0 if work.has_sinks else inf
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
-    cycles, guessed = (0, True) if work.spread or not work.has_sinks else work.spread_values()
+    cycles, guessed = (0, True) if work.spread or not work.spreads else work.spread_values()
     if work.scattered:  # which spreading may have found out
         budget *= SCATTERED
     near = not guessed

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import ANY_ORDER, IN_ORDER, IN_PARTS, IN_TIME, NAMES, NEARBY, PRUNED, Choice
+from tightrope.engine.choice import ANY_ORDER, FROM_ENDS, IN_ORDER, IN_PARTS, IN_TIME, NAMES, NEARBY, PRUNED, Choice
 from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
+from tightrope.engine.outline import outline
 from tightrope.engine.workspace import Workspace
 from tightrope.model.policy import Policy
 
@@ -100,9 +101,16 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     if choice.work.timed:
         watch.note(IN_TIME)
     elif choice.work.order[0] is not None:
-        watch.note(ANY_ORDER if choice.work.scattered else IN_ORDER if choice.work.has_sinks else NEARBY)
+        watch.note(ANY_ORDER if choice.work.scattered else _in_order(choice.work))
     if choice.work.in_parts:
         watch.note(IN_PARTS)
     if choice.work.wide:
         watch.note(PRUNED)
     return method, tell
+
+
+def _in_order(work: Workspace) -> str:
+    """What to say about the order that states are swept in."""
+    if work.has_sinks:
+        return IN_ORDER
+    return NEARBY if outline(work.mdp).ends is None else FROM_ENDS

@@ -28,14 +28,18 @@ CHAIN = 200_000
 MOST = 0.5
 #: Share of the distance to their successors that states must be nearer in an order for it to be better than their numbers.
 NEARER = 0.5
-#: That share where numbers bring states no nearer than chance would, and the order says which of them are ends or hubs: few.
+#: That share where there is no goal that the order begins from; and the share of the states that are ends, or hubs, at most.
 MUCH_NEARER, FEW = 0.25, 0.1
+#: What discounting leaves, at the most, of what comes after an end for values to spread from there at first.
+AFTERWARDS = 0.33
 #: Share of the states that lie between a state and its successors, on average, where these are near.
 NEARBY = 0.05
 #: More moves than this share of the states lead to a hub.
 CROWD = 0.25
 #: Share of the states that two sweeps may miss where their numbers will do.
 MISSED = 0.25
+#: Where values spread from if not from the sinks.
+NOWHERE = (None, 0.0)
 #: The order of states whose numbers will do.
 AS_NUMBERED = (None, None)
 #: Fewest steps that every cycle of moves takes a multiple of where time is said to pass; walks to and fro take two.
@@ -66,6 +70,10 @@ class Outline(NamedTuple):
     whole: bool
     #: Whether time passes whatever is done (hours, weeks, seasons): every cycle of moves takes a multiple of a few steps.
     timed: bool
+    #: The few states, if there are any, from which whatever is done leads to one and the same, where nobody stays and no time
+    #: passes: most likely all begins again after these. And how many steps others are from them at most.
+    ends: Any
+    steps: int
 
 
 def outline(mdp: MDP) -> Outline:
@@ -80,9 +88,21 @@ def outline(mdp: MDP) -> Outline:
         whole = small or (nnz * S < CHAIN * L and not scattered(mdp))
         timed = band is None and not mdp.has_sinks and _time_passes(mdp)
         in_pieces = size >= PLENTY and not timed  # which would see late what a sweep brings all the way
-        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, in_pieces, wide, pieces, whole, timed)
+        ends, steps = (None, 0) if band is not None or mdp.has_sinks or timed else _ends(mdp)
+        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, in_pieces, wide, pieces, whole, timed, ends, steps)
         mdp.facts["outline"] = found
     return found
+
+
+def _ends(mdp: MDP) -> tuple[Any, int]:
+    """The states from which whatever is done leads to one and the same, if they are few, and how many steps others are away."""
+    S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
+    order, place = np.empty((2, S), indices.dtype)
+    if not 0 < kernels.graph.ends(indptr, indices, first, False, order, place) <= FEW * S:
+        return None, 0
+    scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
+    found, steps = kernels.graph.outward(indptr, indices, first, False, *scratch, order, place)
+    return order[:found].copy(), int(steps)
 
 
 def _time_passes(mdp: MDP) -> bool:
@@ -172,8 +192,23 @@ def near(mdp: MDP) -> bool:
     return distance(mdp) <= NEARBY * mdp.n_states * mdp.n_transitions
 
 
+def promising(mdp: MDP) -> tuple[Any, float]:
+    """Where all begins again, if the largest reward of all waits there and discounting leaves little of what comes after it.
+
+    And what that is worth, rather too low: it takes the most steps that anybody needs to get there, at the smallest reward.
+    """
+    ends, steps = outline(mdp)[-2:]
+    left = mdp.gamma**steps
+    if ends is None or left > AFTERWARDS:
+        return NOWHERE
+    largest = mdp.reward_range[1]
+    if max(mdp.r[mdp.first[s] : mdp.first[s + 1]].max() for s in ends.tolist()) < largest:
+        return NOWHERE
+    return ends, (float(mdp.r.mean()) * (1.0 - left) / (1.0 - mdp.gamma) + left * largest) / (1.0 - mdp.gamma * left)
+
+
 def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
-    """The states in the order of their distance from the sinks, and the place of each in that.
+    """The states in the order of their distance from the sinks, or from where all begins again, and the place of each in that.
 
     They are left `AS_NUMBERED` where that is near and few were `missed`, unless moves are certain and lead to a single sink: one
     sweep is then enough. They are also left so where neither is near and no order would help: the same array twice says that.
@@ -181,7 +216,7 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
-    sinks = kernels.graph.outward(indptr, indices, first, True, *scratch, order, place)
+    sinks, _ = kernels.graph.outward(indptr, indices, first, mdp.has_sinks, *scratch, order, place)
     if near(mdp) and missed <= MISSED * S and (sinks > 1 or mdp.n_transitions > mdp.n_pairs):
         return AS_NUMBERED
     limit = max(NEARBY * S * mdp.n_transitions, NEARER * distance(mdp))
@@ -191,21 +226,17 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
 
 
 def nearby(mdp: MDP) -> tuple[Any, Any]:
-    """The states in an order in which they are near to their successors, and the place of each in that, where nobody stays.
+    """The states in the order of their distance from one that is far from others, hubs left out, and the place of each in that.
 
-    Where it makes no difference in some what is done, as in those that all begins again after, that is the distance from these;
-    otherwise from any that is far from others. States are left `AS_NUMBERED` where that is near, or no such order much nearer.
+    They are left `AS_NUMBERED` where that is near to their successors, or where the order is not much nearer.
     """
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
     if near(mdp):
         return AS_NUMBERED
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
-    limit = min(NEARBY * S * mdp.n_transitions, MUCH_NEARER * distance(mdp))
-    ends = kernels.graph.outward(indptr, indices, first, False, *scratch, order, place)
-    if 0 < ends <= FEW * S and kernels.graph.distance(indptr, indices, first, place, 0) <= limit:
-        return order, place
     hubs = kernels.graph.nearby(indptr, indices, first, *scratch, int(CROWD * S), order, place)
+    limit = min(NEARBY * S * mdp.n_transitions, MUCH_NEARER * distance(mdp))
     nearer = hubs <= FEW * S and kernels.graph.distance(indptr, indices, first, place, hubs) <= limit
     return (order, place) if nearer else AS_NUMBERED
 

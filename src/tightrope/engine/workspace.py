@@ -13,7 +13,7 @@ from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost
 from tightrope.engine.monitor import new
-from tightrope.engine.outline import AS_NUMBERED, CHAIN, cuts, nearby, outline, outward, seams
+from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
 from tightrope.engine.sweep import Sweeper, extremes, rows_of, scattered
 from tightrope.kernels import team
@@ -69,6 +69,8 @@ class Workspace:
     depth = kernels.krylov.SHARE
     #: Whether components have been solved one by one.
     in_parts = False
+    #: Where values spread from, if not from sinks, and what comes after.
+    seeds = NOWHERE
     #: How often BiCGSTAB has evaluated a chain.
     improved = 0
     #: How values flow along the greedy policy, where they do.
@@ -84,6 +86,8 @@ class Workspace:
         shape = outline(mdp)
         self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.in_pieces, self.wide, *_ = shape
         self._threads = team.team_size(threads, self.nnz)
+        if shape.ends is not None and v0 is None:
+            self.seeds = promising(mdp)
         #: Whether values have spread through the model, so that the greedy policy means something.
         self.spread = v0 is not None
         #: Which states Gauss-Seidel sweeps first, and the place of each state in that; None where their numbers will do.
@@ -105,6 +109,11 @@ class Workspace:
     def late(self) -> bool:
         """Whether the time is over."""
         return time.perf_counter() >= self.deadline
+
+    @property
+    def spreads(self) -> bool:
+        """Whether there is somewhere that values spread from."""
+        return self.has_sinks or self.seeds[0] is not None
 
     @property
     def scattered(self) -> bool:
@@ -216,16 +225,16 @@ class Workspace:
 
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
-        base = -inf if self.spread or not self.has_sinks else self.base
+        base = -inf if self.spread or not self.spreads else self.base
         bellman, chain, change, goal, rate, lost, self.backwards = self._round(
             "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
             (SCATTERED if self.scattered else 1.0) * budget, most, *self.order,
-            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks,
+            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks, *self.seeds,
         )  # fmt: skip
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
         if lost > 0:
-            self._put_in_order(lost)
+            self._put_in_order(outward(self.mdp, lost))
             return self.gauss_seidel_round(budget, most)
         if base > -inf:
             self.mdp.facts["order"] = self.order
@@ -269,11 +278,11 @@ class Workspace:
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self.model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled)
+        arguments = (*self.model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled, *self.seeds)
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self.pairs
         if lost > 0:
-            self._put_in_order(lost)
+            self._put_in_order(outward(self.mdp, lost))
             return self.spread_values()
         self.mdp.facts["order"] = self.order
         return n, guessed
@@ -282,21 +291,16 @@ class Workspace:
         """Put states in order if values would spread slowly otherwise, even if they have: P alone is to decide. u is scratch."""
         if self._settled or self.timed:
             return
-        lost = 0
-        if self.has_sinks:
-            n, _, _, lost = kernels.spread.spread_values(*self.model, self.u, self.rows, 0.0, True, None, False)
+        n, lost, ends = 0, 0, outline(self.mdp).ends
+        if self.has_sinks or ends is not None:
+            n, _, _, lost = kernels.spread.spread_values(*self.model, self.u, self.rows, 0.0, True, None, False, ends, 0.0)
             self.backups += n * self.pairs
-        else:
-            self.order = nearby(self.mdp)
-            self.backwards = self.order[0] is None
-        self.held, self.mdp.facts["order"] = False, self.order
-        if lost > 0:
-            self._put_in_order(lost)
+        self._put_in_order(outward(self.mdp, lost) if lost > 0 else self.order if n > 0 else nearby(self.mdp))
 
-    def _put_in_order(self, lost: int) -> None:
-        """Have states follow those that they lead to, if that helps: as they are numbered, values did not spread to `lost`."""
-        self.mdp.facts["order"] = self.order = outward(self.mdp, lost)
-        self.backwards = self.order[0] is None
+    def _put_in_order(self, order: tuple[Any, Any]) -> None:
+        """Sweep states in this order from now on."""
+        self.mdp.facts["order"] = self.order = order
+        self.backwards, self.held = order[0] is None, False
 
     def bellman_gauss_seidel(self) -> tuple[float, bool]:
         """One Bellman sweep of v in place; returns the largest change and whether the greedy chain has no drift. u is scratch."""

@@ -68,23 +68,19 @@ def follow(neighbours, lo, hi, order, place, found):
 
 @loop
 def ends(indptr, indices, first, stay, order, place):
-    """The states in which it makes no difference what is done, since all leads to the same states; returns how many there are.
+    """The states from which whatever is done leads to one and the same, or that have no choice but to stay; returns how many.
 
     They come first in `order`, and all others have no `place` yet. If `stay`, only those that cannot be left: the sinks.
     """
     size, found = uint64(len(place)), uint64(0)
     for s in range(size):
-        l, last = uint64(first[s]) + ONE, uint64(first[s + ONE])
-        k = uint64(indptr[l - ONE])
-        width = uint64(indptr[l]) - k
-        end = (width == 1 and indices[k] == s) or (not stay and l < last)
-        while end and l < last:
-            lo, i = uint64(indptr[l]), uint64(0)
-            end = uint64(indptr[l + ONE]) - lo == width
-            while end and i < width:
-                end = indices[lo + i] == indices[k + i]
-                i += ONE
-            l += ONE
+        lo, hi = uint64(first[s]), uint64(first[s + ONE])
+        k, last = uint64(indptr[lo]), uint64(indptr[hi])
+        to = uint64(indices[k])
+        end = last - k == hi - lo and (to == s or (not stay and hi > lo + ONE))
+        while end and k < last:
+            end = indices[k] == to
+            k += ONE
         place[s] = size
         if end:
             order[found] = s
@@ -97,13 +93,17 @@ def ends(indptr, indices, first, stay, order, place):
 def outward(indptr, indices, first, stay, begin, sources, order, place):
     """All states in the order of how many steps they are from one of `ends` at least, and the place of each; then the rest.
 
-    Returns how many ends there are. `begin` [S+1] and `sources` [transitions] are scratch: from where each state can be reached.
+    Returns how many ends there are, and the most steps that anybody is from them. `begin` [S+1] and `sources` [transitions] are
+    scratch: from where each state can be reached.
     """
     size = uint64(len(place))
     predecessors(indptr, indices, first, begin, sources)
-    number = found = ends(indptr, indices, first, stay, order, place)
-    done = uint64(0)
+    number = found = level = ends(indptr, indices, first, stay, order, place)
+    done, steps = uint64(0), 0
     while done < found:
+        if done == level:
+            level = found
+            steps += 1
         j = uint64(order[done])
         found = follow(sources, uint64(begin[j - ONE]) if j > 0 else uint64(0), begin[j], order, place, found)
         done += ONE
@@ -112,7 +112,7 @@ def outward(indptr, indices, first, stay, begin, sources, order, place):
             order[found] = s
             place[s] = found
             found += ONE
-    return number
+    return number, steps
 
 
 @loop

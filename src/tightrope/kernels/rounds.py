@@ -88,15 +88,15 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 @loop
 def gauss_seidel_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
-    base, backwards, budget, most, order, place, inner, settled, sinks,
+    base, backwards, budget, most, order, place, inner, settled, sinks, seeds, after,
     reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
-    A finite `base` means that v is not known yet: values spread from the sinks first. `inner` is scratch where there is an
-    order, to hold values in it. Returns, after `NOTHING` if there was no
-    look at u = T v in the end, also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the factor of the
-    last cycle, how many states were lost on the way, if that was all then, and which way to go next.
+    A finite `base` means that v is not known yet: values spread from the sinks, or `seeds`, first. `inner` is scratch where there
+    is an order, to hold values in it. Returns, after `NOTHING` if there was no look at u = T v in the end, also Bellman sweeps,
+    chain sweeps, the last change, the one that was aimed at, the factor of the last cycle, how many states were lost on the way,
+    if that was all then, and which way to go next.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -106,7 +106,7 @@ def gauss_seidel_round(
     fill(held, len(r), 0, len(v))
     if base > -np.inf:
         cycles, backwards, guessed, lost = spread_values(
-            indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled
+            indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled, seeds, after
         )  # fmt: skip
         if lost > 0:
             return NOTHING, cycles * len(r), cycles, 0, change, 0.0, rate, lost, backwards

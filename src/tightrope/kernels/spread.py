@@ -82,14 +82,23 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
 
 
 @loop
-def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled):
+def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled, seeds, after):
     """Values that spread from the sinks, sweeping to and fro until few states are new; those never reached get `base`.
+
+    Unless it is None they spread from `seeds` as well, which are taken to lead to what is worth `after`.
 
     Returns how many sweeps there were, which way the last one went, whether any value is a guess, and how many states are
     lost: these had none after a sweep either way, and it is not `settled` yet what order to take them in.
     """
     for s in range(uint64(len(v))):
         v[s] = -np.inf
+    if seeds is not None:
+        for i in range(uint64(len(seeds))):
+            s = uint64(seeds[i])
+            for l in range(uint64(first[s]), uint64(first[s + ONE])):
+                if r[l] + gamma * after > v[s]:
+                    v[s] = r[l] + gamma * after
+                    rows[s] = l
     sweeps, valued, guesses, lost = 0, 0, 0, 0
     while True:
         before = valued
