@@ -11,6 +11,7 @@ import numpy as np
 import tightrope as tr
 from peers import worlds
 from tightrope import problems
+from tightrope.cli.warm import shuffled
 from tightrope.experiments.tour import rooms
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def gym(name, gamma, **options):
 
     gymnasium.logger.min_level = gymnasium.logger.ERROR
     return tr.MDP.from_gymnasium(gymnasium.make(name, **options), gamma)
+
+
+def any_order(world, *arguments):
+    """A world whose states are numbered at random."""
+    return shuffled(world(*arguments))
 
 
 def garnet(size, actions, gamma, seed=0, successors=5):
@@ -139,9 +145,14 @@ CASES = (
     Case("cab 5e3 .95", "worlds", partial(worlds.cab, 25, 200, 0.95)),
     Case("cab 5e3 .999", "worlds", partial(worlds.cab, 25, 200, 0.999)),
     Case("elevator 3e3 .95", "worlds", partial(worlds.elevator, 300, 0.95)),
+    Case("elevator 3e3, any order .95", "worlds", partial(any_order, worlds.elevator, 300, 0.95)),
     Case("elevator 3e3 .999", "worlds", partial(worlds.elevator, 300, 0.999)),
     Case("errand 4e3 .95", "worlds", partial(worlds.errand, 60, 0.95)),
+    Case("errand 4e3, any order .95", "worlds", partial(any_order, worlds.errand, 60, 0.95)),
     Case("errand 4e3 .999", "worlds", partial(worlds.errand, 60, 0.999)),
+    Case("errand 6e4 .99", "worlds", partial(worlds.errand, 250, 0.99)),
     Case("dice 4e3 .95", "worlds", partial(worlds.dice, 60, 0.95)),
-    Case("wear 3e3, any order .999", "worlds", partial(worlds.wear, 3_000, 0.999)),
+    Case("wear 3e3, any order .999", "worlds", partial(any_order, worlds.wear, 3_000, 0.999)),
+    Case("belief 7e3 .95", "worlds", partial(worlds.belief, 9, 0.95)),
+    Case("river 2e3 .99", "worlds", partial(worlds.river, 2_000, 0.99)),
 )

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import problems
-from tightrope.cli.warm import shuffled
 
 
 def maze(size, loops, slip, gamma, seed=0):
@@ -210,11 +209,39 @@ def dice(goal, gamma):
 
 
 def wear(size, gamma):
-    """A tool that wears the faster it is used, by leaps, until it has to be replaced; its states are numbered at random."""
+    """A tool that wears the faster it is used, by leaps, until it has to be replaced."""
 
     def dynamics(states, action):
         to = np.minimum(states[:, None] + (action + 1) * np.array([0, 1, 3, 9]), size - 1)
         worn = states == size - 1
         return np.where(worn[:, None], 0, to), [0.3, 0.4, 0.2, 0.1], np.where(worn, -20.0, (action + 1) ** 0.7 - states / size)
 
-    return shuffled(tr.MDP.from_function(dynamics, size, 4, gamma))
+    return tr.MDP.from_function(dynamics, size, 4, gamma)
+
+
+def belief(counts, gamma):
+    """Two arms of a bandit, of which so many wins and losses are remembered; half of them are forgotten when there are more."""
+
+    def dynamics(states, arm):
+        wins, losses = states // counts ** (3 - 2 * arm) % counts, states // counts ** (2 - 2 * arm) % counts
+        chance = (wins + 1) / (wins + losses + 2)
+        won = np.where(wins < counts - 1, 1, -(wins // 2)) * counts ** (3 - 2 * arm)
+        lost = np.where(losses < counts - 1, 1, -(losses // 2)) * counts ** (2 - 2 * arm)
+        return states[:, None] + np.stack([won, lost], axis=1), np.stack([chance, 1.0 - chance], axis=1), chance
+
+    return tr.MDP.from_function(dynamics, counts**4, 2, gamma)
+
+
+def river(size, gamma):
+    """RiverSwim: a little to be had at the near bank, a lot at the far one, and a current against those who swim there."""
+
+    def dynamics(states, action):
+        if action == 0:
+            return np.maximum(states - 1, 0)[:, None], [1.0], 0.005 * (states == 0)
+        to = np.stack([np.maximum(states - 1, 0), states, np.minimum(states + 1, size - 1)], axis=1)
+        chances = np.where(
+            (states == 0)[:, None], [0.0, 0.4, 0.6], np.where((states == size - 1)[:, None], [0.4, 0.0, 0.6], [0.05, 0.6, 0.35])
+        )
+        return to, chances, 1.0 * (states == size - 1)
+
+    return tr.MDP.from_function(dynamics, size, 2, gamma)

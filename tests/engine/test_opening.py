@@ -21,6 +21,7 @@ MODELS = {
     "tightrope": problems.tightrope,
     "goals": lambda: problems.gridworld(9, 8, gamma=0.99),
     "goals in any order": lambda: shuffled(problems.gridworld(9, 8, gamma=0.99)),
+    "goals, and a look after the last sweep": lambda: problems.gridworld(12, 12, slip=0.1, gamma=0.95),
     "band": lambda: problems.queue(40, gamma=0.99),
     "hubs": lambda: problems.forest(30, gamma=0.95),
     "single moves": lambda: problems.random_sparse_deterministic(60, gamma=0.9),
@@ -63,6 +64,7 @@ def test_a_model_is_solved_again_to_the_same_bits(name, plays):
     assert not plays
     again = [tr.solve(mdp) for _ in range(3)]  # from the second on the loop is at hand
     assert len(plays) == 3
+    assert None not in plays
     for sol in again:
         same(sol, usual)
         assert sol.seconds > 0.0

@@ -258,10 +258,10 @@ class Workspace:
         """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""
         loop, arguments = getattr(kernels.rounds, name), (self.v, *self.aim, *told, *self.mdp.rounding)
         from_nothing = self.base > -inf and not (self.looked or self.wide)  # a look and ceilings are more than the arguments say
-        self.room.round = (loop, *arguments) if from_nothing else None
         seen, computed, *rest = loop(*arguments, self.u, self.rows)
         self._seen, self.low, self.high = seen, seen[0], seen[1]
         self.looked = self.high < inf
+        self.room.round = (loop, *arguments) if from_nothing and self.looked else None
         self.backups += computed
         return rest
 

@@ -130,8 +130,14 @@ def gauss_seidel_round(
             patience = chain_patience(patience, sweeps, chain_change, change)
         done = change <= goal or (near and high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor))
         if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+            computed = cycles * len(r) + swept * len(v)
+            if done and not near:  # what is there to see is enough, most likely
+                near = True
+                low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+                least, largest = extent(u)
+                computed += len(r)
             found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk) if near else NOTHING
-            return found, cycles * len(r) + swept * len(v), cycles, swept, change, goal, rate, 0, backwards
+            return found, computed, cycles, swept, change, goal, rate, 0, backwards
         if near:
             copy(u, v)
             near = False

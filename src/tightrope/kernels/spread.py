@@ -63,14 +63,15 @@ def spread(indptr, indices, data, r, first, gamma, v, rows, backwards, order):
                 leaves = True
                 continue
             q = r[l] + gamma * (total + behind * (1.0 + gamma) * min(r[l], 0.0))
-            if stay + behind > 0.0:
-                q /= 1.0 - gamma * (stay + gamma * gamma * behind)
-            if known and q > best:
-                best = q
+            loses = 1.0 - gamma * (stay + gamma * gamma * behind)
+            if not known:
+                alone = max(alone, q / loses)
+                continue
+            leaves = True
+            if q > best * loses:  # a division takes as long as the rest, and is seldom needed
+                best = q / loses
                 chosen = l
                 guess = behind > 0.0
-            alone = max(alone, q)
-            leaves |= known
         if not leaves:
             best = alone
         if best > -np.inf:
