@@ -104,11 +104,12 @@ SOLVE_LATER = """
 import json
 from pathlib import Path
 import tightrope as tr
-from tightrope.cli.warm import copies, shuffled
+from tightrope.cli.warm import copies, errands, shuffled
 for mdp in (
     tr.problems.garnet(700, 3, 4), tr.problems.gridworld(80, 80), shuffled(tr.problems.gridworld(70, 70, slip=0.2)),
     tr.problems.queue(3000), tr.problems.tandem(50, gamma=0.9999), copies(tr.problems.tandem(5, gamma=0.9999), 50),
-    shuffled(tr.problems.queue(3000, gamma=0.999)),
+    shuffled(tr.problems.queue(3000, gamma=0.999)), shuffled(tr.problems.tandem(50, gamma=0.9999)),
+    errands(90, 0.9), shuffled(errands(90, 0.99)), errands(90, 0.9999), errands(250, 0.95),
     tr.problems.gridworld(500, 420), tr.problems.garnet(150_000, 3, 5), tr.problems.tandem(100, 3, gamma=0.9),
 ):
     tr.solve(mdp)

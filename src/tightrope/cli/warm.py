@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tightrope.cli import console
 
@@ -47,14 +47,34 @@ def models() -> dict[str, Callable[[], MDP]]:
         "single moves": lambda: problems.random_sparse_deterministic(2_000, gamma=0.999),
         "wide rows": lambda: problems.inventory(200, [0.02] * 50, max_order=39),
         "networks": lambda: problems.tandem(40, gamma=0.999),
+        "networks in any order": lambda: shuffled(problems.tandem(40, gamma=0.999)),
+        "errands": lambda: errands(80, 0.95),
+        "errands in any order": lambda: shuffled(errands(80, 0.999)),
         "components": lambda: copies(problems.garnet(60, 3, 5, gamma=0.999), 40),
         "policies that settle": lambda: shuffled(problems.queue(2_000, gamma=0.999)),
         "large models": lambda: problems.garnet(120_000, 4, 5, gamma=0.99),
         "large goals": lambda: problems.gridworld(450, 450, gamma=0.99),
         "large goals in any order": lambda: shuffled(problems.gridworld(450, 450, gamma=0.9)),
+        "large errands": lambda: errands(220, 0.9),
         "large bands": lambda: problems.queue(250_000, gamma=0.99),
         "large networks": lambda: problems.tandem(90, 3, gamma=0.9),
     }
+
+
+def errands(size: int, gamma: float) -> MDP:
+    """From one corner of a yard to the other, to the right or down but for slips; then it begins again."""
+    import numpy as np
+
+    from tightrope.model.mdp import MDP
+
+    def dynamics(states: Any, action: int) -> tuple[Any, Any, Any]:
+        row, column = np.divmod(states, size)
+        steps = ((1, 0), (0, 1), (-1, 0)) if action == 0 else ((0, 1), (1, 0), (0, -1))
+        to = [np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1) for down, right in steps]
+        done = states == size * size - 1
+        return np.where(done[:, None], 0, np.stack(to, axis=1)), [0.8, 0.1, 0.1], 1.0 * done
+
+    return MDP.from_function(dynamics, size * size, 2, gamma)
 
 
 def copies(mdp: MDP, n: int) -> MDP:

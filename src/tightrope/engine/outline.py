@@ -195,7 +195,7 @@ def near(mdp: MDP) -> bool:
 def promising(mdp: MDP) -> tuple[Any, float]:
     """Where all begins again, if the largest reward of all waits there and discounting leaves little of what comes after it.
 
-    And what that is worth, rather too low: it takes the most steps that anybody needs to get there, at the smallest reward.
+    And a guess at what that is worth: it takes as many steps as anybody needs to get there again, at the mean reward.
     """
     ends, steps = outline(mdp)[-2:]
     left = mdp.gamma**steps
