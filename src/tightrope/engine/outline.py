@@ -34,6 +34,8 @@ MUCH_NEARER, FEW = 0.25, 0.1
 AFTERWARDS = 0.33
 #: Share of the states that lie between a state and its successors, on average, where these are near.
 NEARBY = 0.05
+#: Share of the states between a state and its successors up to which numbers mean something: by chance it would be a third.
+CHANCE = 0.1
 #: More moves than this share of the states lead to a hub.
 CROWD = 0.25
 #: Share of the states that two sweeps may miss where their numbers will do.
@@ -228,10 +230,10 @@ def outward(mdp: MDP, missed: int) -> tuple[Any, Any]:
 def nearby(mdp: MDP) -> tuple[Any, Any]:
     """The states in the order of their distance from one that is far from others, hubs left out, and the place of each in that.
 
-    They are left `AS_NUMBERED` where that is near to their successors, or where the order is not much nearer.
+    They are left `AS_NUMBERED` where that is far nearer to their successors than chance, or where the order is not much nearer.
     """
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
-    if near(mdp):
+    if distance(mdp) <= CHANCE * S * mdp.n_transitions:
         return AS_NUMBERED
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)
