@@ -1,4 +1,4 @@
-"""Values levelled: an error that is the same everywhere is taken out at once, and where that does not help nothing is done."""
+"""Values levelled, and leaps: what sweeps would take long to shrink is taken out at once, and nothing is done in vain."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def chain(S=50, gamma=0.99, seed=0):
 
 def level(v, split, change):
     found = v.copy()
-    return kernels.in_place.level(found, False, *split, np.empty_like(v), change), found
+    return kernels.in_place.level(found, False, True, *split, np.empty_like(v), change), found
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -28,7 +28,7 @@ def test_a_constant_error_is_gone(seed):
     # Plain sweeps, as many, leave most of it.
     v = exact + 7.0
     for _ in range(2):
-        kernels.in_place.split_sweep(v, False, None, *split, len(v))
+        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
     assert np.abs(v - exact).max() > 5.0
 
 
@@ -38,7 +38,7 @@ def test_where_it_does_not_help_nothing_is_done(seed):
     split, exact = chain(seed=seed)
     v = exact + rng.normal(size=len(exact))
     swept = v.copy()
-    wanted = kernels.in_place.split_sweep(swept, False, None, *split, len(v))
+    wanted = kernels.in_place.split_sweep(swept, False, True, None, *split, len(v))
     kept, found = level(v, split, 1e-3 * wanted)  # no sweep of this changes so little
     assert kept == 1e-3 * wanted
     np.testing.assert_array_equal(found, v)
@@ -53,4 +53,64 @@ def test_where_nothing_is_discounted_but_by_rounding_nothing_is_done():
     v = np.array([5.0, 0.0, 1.0])
     change, found = level(v, ring, 7.0)
     assert change == 7.0
+    np.testing.assert_array_equal(found, v)
+
+
+def leap(v, split, *, backwards=False):
+    found, before = v.copy(), np.empty_like(v)
+    return *kernels.in_place.leap(found, backwards, True, *split, before), found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_error_that_every_sweep_shrinks_alike_is_gone_after_a_leap(seed):
+    """The direction that sweeps shrink least, found by many of them: what is left of it after a leap is rounding."""
+    split, exact = chain(seed=seed)
+    v = exact + 1.0
+    for _ in range(60):
+        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
+        v = exact + (v - exact) / np.abs(v - exact).max()
+    change, worth, n, found = leap(v, split)
+    assert (worth, n) == (True, 3)
+    assert change < 1e-9
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    plain = v.copy()
+    for _ in range(3):
+        kernels.in_place.split_sweep(plain, False, True, None, *split, len(v))
+    assert np.abs(plain - exact).max() > 0.1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_leap_is_never_worse_than_the_sweeps_it_is_made_of(seed):
+    """From anywhere: the next sweep changes no more than after two plain ones."""
+    rng = np.random.default_rng(seed)
+    split, exact = chain(seed=seed, gamma=float(rng.choice([0.5, 0.9, 0.999])))
+    v = exact + rng.normal(size=len(exact)) * rng.choice([1e-9, 1.0, 1e9])
+    plain = v.copy()
+    for _ in range(2):
+        last = kernels.in_place.split_sweep(plain, False, True, None, *split, len(v))
+    change, worth, n, found = leap(v, split)
+    assert change <= last
+    assert n in (3, 4, 5)
+    if not worth and change == last:
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_where_sweeps_shrink_nothing_a_leap_goes_nowhere():
+    """A cycle without discounting: every sweep changes as much as the one before, and there is no constant to take out."""
+    ring = (np.arange(4, dtype=np.uint32), np.array([1, 2, 0], np.uint32), np.ones(3), np.ones(3))
+    change, worth, n, found = leap(np.zeros(3), ring)
+    assert (worth, n) == (False, 4)
+    expected = np.zeros(3)
+    for _ in range(2):
+        assert kernels.in_place.split_sweep(expected, False, True, None, *ring, 3) == change
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_leap_from_the_value_stays_there():
+    split, exact = chain()
+    v = exact.copy()
+    for _ in range(3000):
+        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
+    change, _, _, found = leap(v, split)
+    assert change == 0.0
     np.testing.assert_array_equal(found, v)

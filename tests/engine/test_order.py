@@ -173,13 +173,13 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
     # The chain it leaves: swept where the policy's value is known, it changes nothing.
     value = np.linalg.solve(np.eye(S) - gamma * P[rows], mdp.r[rows])
     value = value[order]
-    assert kernels.in_place.split_sweep(value, False, None, *chain, S) < 1e-9
+    assert kernels.in_place.split_sweep(value, False, True, None, *chain, S) < 1e-9
     # Elsewhere, a sweep of it upwards is the textbook's too.
     swept, seen = x[order], x.copy()
     for s in order:
         stay = P[rows[s], s]
         seen[s] = (mdp.r[rows[s]] + gamma * (P[rows[s]] @ seen - stay * seen[s])) / (1.0 - gamma * stay)
-    kernels.in_place.split_sweep(swept, False, None, *chain, S)
+    kernels.in_place.split_sweep(swept, False, True, None, *chain, S)
     np.testing.assert_allclose(swept, seen[order], atol=1e-11)
     np.testing.assert_allclose(found, expected, atol=1e-11)
     np.testing.assert_array_equal(chosen, rows)

@@ -134,7 +134,7 @@ def test_gauss_seidel_is_the_textbook_sweep_and_keeps_the_chain_of_its_choices(m
         exact = np.linalg.solve(np.eye(S) - gamma * moves, mdp.r[work.rows])
         for way in (False, True):
             x = exact.copy()
-            change = kernels.in_place.split_sweep(x, way, None, *chain, S)
+            change = kernels.in_place.split_sweep(x, way, True, None, *chain, S)
             assert change < 1e-9 * max(1.0, np.abs(exact).max())
 
 
@@ -145,7 +145,7 @@ def test_sweeps_of_a_chain_converge_to_its_value_side_by_side_too(size, backward
     split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
     _, _, far = kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(size, dtype=np.uint32), 0.9, *split)
     v = np.zeros(size)
-    n, change, _ = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, None, far)
+    n, change, _ = kernels.in_place.split_sweeps(*split, v, 500, 1e-13, backwards, turn, True, None, far)
     assert n < 500
     assert change <= 1e-13
     np.testing.assert_allclose(v, mdp.r + 0.9 * (mdp.P @ v), atol=1e-11)
@@ -181,7 +181,7 @@ def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(
     assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2, 4)], threads) == changes[5::2]
     np.testing.assert_array_equal(pairs, expected)
     if S < kernels.in_place.SIDE_BY_SIDE:
-        found = kernels.in_place.split_sweeps(*chain, lanes, 8, 0.0, backwards, False, None, far)
+        found = kernels.in_place.split_sweeps(*chain, lanes, 8, 0.0, backwards, False, True, None, far)
         assert found == (8, changes[-1], backwards)
         np.testing.assert_array_equal(lanes, expected)
 
@@ -222,7 +222,7 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
         expected[s] += relax * (r[s] + P[s] @ expected - expected[s])
     data *= relax
     r *= relax
-    change = kernels.in_place.split_sweep(v, backwards, 1.0 - relax, *split, size)
+    change = kernels.in_place.split_sweep(v, backwards, True, 1.0 - relax, *split, size)
     np.testing.assert_allclose(v, expected, atol=1e-12)
     assert change > 0.0
 

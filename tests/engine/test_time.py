@@ -271,3 +271,39 @@ def test_without_levels_the_same_sweeps_take_longer():
         backups.append(work.backups)
     levelled, plain = backups
     assert plain > 2 * levelled
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sweep_against_time_shrinks_errors_as_a_whole_period_does(seed):
+    """Ten periods of 120 states: by gamma ** 10 after the first sweep, whatever the error; halves bring values half as far."""
+    P, r = in_turn(seed, 10, 120)
+    S, gamma, rng = len(r), 0.9, np.random.default_rng(seed)
+    mdp = tr.MDP.from_actions(P[:1], r[:, :1], gamma)
+    split = tuple(np.empty_like(a) for a in mdp.arrays[:4])
+    kernels.in_place.extract_split(*mdp.arrays[:4], np.arange(S, dtype=np.uint32), gamma, *split)
+    exact = np.linalg.solve(np.eye(S) - gamma * P[0], r[:, 0])
+    assert kernels.in_place.SIDE_BY_SIDE <= S
+    left = {}
+    for halves in (False, True):
+        v = exact + 1.0 + rng.random(S)
+        for _ in range(4):
+            kernels.in_place.split_sweep(v, True, halves, None, *split, S)
+        left[halves] = np.abs(v - exact).max()
+    assert left[False] <= 2.0 * gamma**31 * (1.0 + 1e-9)
+    assert left[True] > 2.0 * gamma**31
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_halves_are_swept_side_by_side_unless_time_passes(monkeypatch, timed):
+    """Nobody waits for the state before, where all of a period lead to the next."""
+    sweep, seen = kernels.in_place.split_sweep, []
+    monkeypatch.setattr(kernels.in_place, "split_sweep", lambda *how: (seen.append(how[2]), sweep(*how))[1])
+    P, r = in_turn(1, 10, 20)
+    if not timed:
+        P = 0.9 * P + 0.1 * np.eye(len(r))
+    mdp = tr.MDP.from_actions(P, r, 0.9)
+    assert outline.outline(mdp).timed == timed
+    work = Workspace(mdp, np.zeros(len(r)), Aim(1e-6, -1.0, 0.0))
+    work.bellman_gauss_seidel()
+    work.split_sweeps(3, 0.0, turn=False)
+    assert seen == 3 * [not timed]

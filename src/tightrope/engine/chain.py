@@ -184,7 +184,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
         # A sweep that changed nothing by more than c leaves a residual of at most (γ + beyond) c, and errors 1/(1-γ) as large.
         target = goal * (1.0 - mdp.gamma) / (mdp.gamma + beyond) if mdp.gamma > 0.0 else np.inf
         for _ in range(PATHS // ROUND):
-            how = (ROUND, target, backwards, turn, beyond / (beyond - 1.0), far)
+            how = (ROUND, target, backwards, turn, True, beyond / (beyond - 1.0), far)
             n, change, backwards = kernels.in_place.split_sweeps(*to, v, *how)
             monitor.backups += n * S
             if change <= target or time.perf_counter() >= monitor.deadline:

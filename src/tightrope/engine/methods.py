@@ -219,9 +219,9 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             near = False
         else:
             near = change * min(rate, rounds.NEAR) <= goal
-            level = not turn and change < rounds.AGAIN * levelled
-            sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, level)
-            swept, levelled = swept + sweeps + 2 * level, change if level else levelled
+            leaps = not turn and change < rounds.AGAIN * levelled
+            sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, leaps)
+            swept, levelled = swept + sweeps, change if leaps else levelled
 
 
 def factorise(work: Workspace) -> Callable[[], Report]:

@@ -229,7 +229,7 @@ class Workspace:
         bellman, chain, change, goal, rate, lost, self.backwards = self._round(
             "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
             (SCATTERED if self.scattered else 1.0) * budget, most, *self.order,
-            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks, *self.seeds,
+            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks, not self.timed, *self.seeds,
         )  # fmt: skip
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
@@ -342,14 +342,15 @@ class Workspace:
         self.mixing = min((self.span / span) ** (1.0 / n), 1.0) if span > 0.0 and n else 1.0
         return n
 
-    def split_sweeps(self, most: int, target: float, turn: bool, level: bool = False) -> tuple[int, float]:
+    def split_sweeps(self, most: int, target: float, turn: bool, leaps: bool = False) -> tuple[int, float]:
         """Gauss-Seidel sweeps of v along the chain that Bellman sweeps keep; returns how many and the last change.
 
-        Threads take pairs of sweeps that follow each other: they find what they would have found one after the other. In the
-        end v is levelled, if asked.
+        Threads take pairs of sweeps that follow each other: they find what they would have found one after the other. If
+        asked, there are leaps between them as long as these are worth while. u is scratch.
         """
         (_, *chain), inner = self.room.slots(self.mdp, self.order[0]), self.room.inner(self.mdp, self.order[0])
         lag, n, change = kernels.in_place.behind(self.far, self.S), 0, inf
+        due, halves = kernels.in_place.BETWEEN, not self.timed
         threads = self._threads if 2 * PAIRS * self.chain_nnz >= CHAIN else 1
         x = self.v if inner is None else inner
         if inner is not None:
@@ -360,14 +361,15 @@ class Workspace:
                 *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], threads)
                 n += 2 * PAIRS
             else:
-                change = kernels.in_place.split_sweep(x, self.backwards, None, *chain, self.S)
+                change = kernels.in_place.split_sweep(x, self.backwards, halves, None, *chain, self.S)
                 n += 1
             self.backwards ^= turn
-        if level:
-            change = kernels.in_place.level(x, self.backwards, *chain, self.u, change)
+            if leaps and n >= due and change > target:
+                change, leaps, more = kernels.in_place.leap(x, self.backwards, halves, *chain, self.u)
+                n, due = n + more, n + more + kernels.in_place.BETWEEN
         if inner is not None:
             kernels.scatter(x, self.order[0], 0, self.S, self.v)
-        self.backups += (n + 2 * level) * self.S
+        self.backups += n * self.S
         return n, change
 
     def _pieces(self) -> list[tuple[Any, ...]]:

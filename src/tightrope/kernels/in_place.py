@@ -20,6 +20,8 @@ PIECES = uint64(64)
 LATER, LATE, SOON = uint64(24), uint64(16), uint64(8)
 #: Largest constant that values are levelled by.
 MOST = 1e300
+#: Sweeps of a chain between two leaps, and the share of a sweep's change that one after a leap leaves where it was worth while.
+BETWEEN, WORTH = 4, 0.7
 
 
 @loop
@@ -216,18 +218,19 @@ def split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, shift, b
 
 
 @loop
-def split_sweep(v, backwards, keep, indptr, indices, data, r, n):
-    """One Gauss-Seidel sweep of v = r + P v in place, of both halves side by side where there are many states.
+def split_sweep(v, backwards, halves, keep, indptr, indices, data, r, n):
+    """One Gauss-Seidel sweep of v = r + P v in place, if asked of both `halves` side by side where there are many states.
 
-    Returns the largest change.
+    Side by side is faster where each state would wait for the one before, and brings values half as far. Returns the largest
+    change.
     """
     size = uint64(n)
-    length = (size + ONE) // TWO if size >= SIDE_BY_SIDE else size
+    length = (size + ONE) // TWO if halves and size >= SIDE_BY_SIDE else size
     return max(split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, length, 0, length))
 
 
 @loop
-def level(v, backwards, indptr, indices, data, r, before, change):
+def level(v, backwards, halves, indptr, indices, data, r, before, change):
     """Take out of v what is wrong with it everywhere alike, where that is most of it: sweeps take longest to get rid of that.
 
     The constant is the one for which the changes that v = r + P v would make add up to zero. It is kept if a sweep then changes
@@ -246,11 +249,52 @@ def level(v, backwards, indptr, indices, data, r, before, change):
         return change
     for s in range(uint64(len(v))):
         v[s] += excess / leak
-    now = split_sweep(v, backwards, None, indptr, indices, data, r, len(v))
+    now = split_sweep(v, backwards, halves, None, indptr, indices, data, r, len(v))
     if now > change:
         copy(before, v)
         return change
     return now
+
+
+@loop
+def apart(v, before):
+    """How far apart two value functions are, added up over the states."""
+    total = 0.0
+    for s in range(uint64(len(v))):
+        total += abs(v[s] - before[s])
+    return total
+
+
+@loop
+def leap(v, backwards, halves, indptr, indices, data, r, before):
+    """Two sweeps of v = r + P v in place, and v where more of them would take it if each changed it by the same factor less.
+
+    Where that was not worth while v is levelled. Either is kept if the next sweep changes no more than the one before. Returns
+    the largest change of the last sweep that was kept, whether this was worth while, and what it took, in sweeps. `before` is
+    scratch.
+    """
+    copy(v, before)
+    split_sweep(v, backwards, halves, None, indptr, indices, data, r, len(v))
+    first = apart(v, before)
+    copy(v, before)
+    change = split_sweep(v, backwards, halves, None, indptr, indices, data, r, len(v))
+    second = apart(v, before)
+    n, rate = 2, 1.0
+    if second < first:
+        n, rate = 3, second / first
+        for s in range(uint64(len(v))):
+            ahead = v[s] + rate / (1.0 - rate) * (v[s] - before[s])
+            before[s] = v[s]
+            v[s] = ahead
+        now = split_sweep(v, backwards, halves, None, indptr, indices, data, r, len(v))
+        if now < WORTH * rate * change:
+            return now, True, n
+        if now <= change:
+            change = now
+        else:
+            copy(before, v)
+    now = level(v, backwards, halves, indptr, indices, data, r, before, change)
+    return now, now < WORTH * rate * change, n + 2
 
 
 @loop
@@ -282,7 +326,7 @@ def split_pair(v, backwards, indptr, indices, data, r, lag, progress, number):
 
 
 @loop
-def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, keep, far):
+def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, halves, keep, far):
     """Up to `most` Gauss-Seidel sweeps of v = r + P v in place, until no change exceeds target; `turn` makes them go to and fro.
 
     No move leads further than `far` states. Where that is not far, sweeps go in pairs, the second right behind the first: it
@@ -297,7 +341,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, kee
             _, change = split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, len(v), -lag, 0, steps)
             n += 2
         else:
-            change = split_sweep(v, backwards, keep, indptr, indices, data, r, len(v))
+            change = split_sweep(v, backwards, halves, keep, indptr, indices, data, r, len(v))
             n += 1
         backwards = backwards ^ turn
     return n, change, backwards

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.kernels import band, pruned
 from tightrope.kernels.bounds import bounds, span_goal, sweep_goal
-from tightrope.kernels.in_place import gauss_seidel, level, split_sweeps
+from tightrope.kernels.in_place import BETWEEN, gauss_seidel, leap, split_sweeps
 from tightrope.kernels.serial import (
     backup,
     best_pairs,
@@ -88,7 +88,7 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 @loop
 def gauss_seidel_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
-    base, backwards, budget, most, order, place, inner, settled, sinks, seeds, after,
+    base, backwards, budget, most, order, place, inner, settled, sinks, halves, seeds, after,
     reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
@@ -149,14 +149,20 @@ def gauss_seidel_round(
             if order is not None:
                 x = inner
                 gather(v, order, 0, len(v), x)
-            sweeps, chain_change, backwards = split_sweeps(
-                begin, to_indices, to_data, to_r, x, patience, target, backwards, turn, None, far
-            )  # fmt: skip
+            leaps = not turn and change < AGAIN * levelled
+            levelled = change if leaps else levelled
+            sweeps, chain_change = 0, np.inf
+            while sweeps < patience and chain_change > target:
+                left = patience - sweeps
+                n, chain_change, backwards = split_sweeps(
+                    begin, to_indices, to_data, to_r, x, min(BETWEEN, left) if leaps else left, target, backwards, turn, halves,
+                    None, far,
+                )  # fmt: skip
+                sweeps += n
+                if leaps and chain_change > target:
+                    chain_change, leaps, n = leap(x, backwards, halves, begin, to_indices, to_data, to_r, u)
+                    sweeps += n
             swept += sweeps
-            if not turn and change < AGAIN * levelled:
-                chain_change = level(x, backwards, begin, to_indices, to_data, to_r, u, chain_change)
-                levelled = change
-                swept += 2
             if order is not None:
                 scatter(x, order, 0, len(v), v)
 
