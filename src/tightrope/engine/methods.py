@@ -210,7 +210,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
         if before < inf:
             rate = change / before
             patience = rounds.chain_patience(patience, sweeps, chain_change, change)
-        over = work.late or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget)
+        over = work.late or cycles >= most or (rate > rounds.STUCK and cycles * whole + swept * part > budget)
         done = near and work.span <= kernels.bounds.span_goal(least, largest, work.low, work.high, work.gamma, *work.aim)
         if done or change <= goal or over:
             return cycles, swept, change, goal, rate
@@ -222,6 +222,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             leaps = not turn and change < rounds.AGAIN * levelled
             sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, leaps)
             swept, levelled = swept + sweeps, change if leaps else levelled
+            other_way = work.has_sinks or (before < inf and not (work.spreads or work.timed))
+            work.backwards ^= other_way and not turn and rate > rounds.STUCK
 
 
 def factorise(work: Workspace) -> Callable[[], Report]:

@@ -41,6 +41,8 @@ NEAR = 0.1
 NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
 #: By how much the change of a Bellman sweep must have shrunk before values are levelled again: the policy may have to settle.
 AGAIN = 0.5
+#: Share of its change that a cycle leaves where it gains little: there is a budget then, and Bellman sweeps go to and fro.
+STUCK = 0.5
 #: Improvements of a policy after which it is taken to have far to go: sweeps in place take it further than a step at a time.
 FAR = 6
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
@@ -129,7 +131,7 @@ def gauss_seidel_round(
             rate = change / before
             patience = chain_patience(patience, sweeps, chain_change, change)
         done = change <= goal or (near and high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor))
-        if done or cycles >= most or (rate > 0.5 and cycles * whole + swept * part > budget):
+        if done or cycles >= most or (rate > STUCK and cycles * whole + swept * part > budget):
             computed = cycles * len(r) + swept * len(v)
             if done and not near:  # what is there to see is enough, most likely
                 near = True
@@ -165,6 +167,8 @@ def gauss_seidel_round(
             swept += sweeps
             if order is not None:
                 scatter(x, order, 0, len(v), v)
+            # What is better to do than the policy does may be known behind, and travel a state a sweep.
+            backwards ^= halves and not turn and rate > STUCK and (sinks or (seeds is None and before < np.inf))
 
 
 @loop
