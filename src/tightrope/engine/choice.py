@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.engine.downstream import flows
-from tightrope.engine.methods import IMPROVEMENTS, downstream, factorise, gauss_seidel, krylov, sweep
+from tightrope.engine.methods import HOPE, IMPROVEMENTS, QUICK, downstream, factorise, gauss_seidel, hope, krylov, sweep
 from tightrope.engine.outline import near
 from tightrope.kernels.bounds import EPS
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     Method: TypeAlias = Callable[[Workspace], Callable[[], Report]]
 
-#: Backups of the whole model that other methods may take before Gauss-Seidel is tried.
-HOPE = 70.0
-#: Backups of the whole model that sweeps take where they are the right method.
-QUICK = 20.0
 #: Backups of the whole model that other methods may take before BiCGSTAB is tried. Sweeps often keep their promise of as many,
 #: where policies of a few far successors mix well.
 DIFFUSE = 60.0
@@ -112,7 +108,7 @@ class Choice:
             heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
             return downstream if heavy and flows(self.work) else sweep
         nnz = self.work.nnz
-        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: HOPE * nnz}
+        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: hope(self.work) * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         if self._has_far_to_go():

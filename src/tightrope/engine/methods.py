@@ -15,7 +15,7 @@ import numpy as np
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
 from tightrope.engine.downstream import carry_on, downstream_round
-from tightrope.engine.outline import components
+from tightrope.engine.outline import components, numbered
 from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 TRIAL = 16
 #: Whole backups that a round of chain sweeps may cost.
 PATIENCE = 8.0
+#: Backups of the whole model that sweeps take where they are the right method.
+QUICK = 20.0
+#: Backups of the whole model that other methods may take before Gauss-Seidel is tried; so many horizons 1/(1-γ) where those are
+#: less and the numbers of states, or their order, mean something: values come several steps nearer with a sweep.
+HOPE, HORIZONS = 70.0, 2.0
 #: Improvements that a policy takes to settle, whatever the method.
 SETTLING = 4.0
 #: Most Bellman sweeps in one round of Gauss-Seidel.
@@ -71,7 +76,8 @@ def sweep(work: Workspace) -> Callable[[], Report]:
     share, trial = min(0.1, 0.4 / work.actions), max(TRIAL, int(work.actions))
     improved = 1
     if work.small:
-        improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, work.improvements)
+        enough = QUICK * work.actions if hope(work) < HOPE else inf
+        improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, enough, work.improvements)
     else:
         work.look_at_rewards()
         told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
@@ -94,6 +100,12 @@ def sweep(work: Workspace) -> Callable[[], Report]:
         return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements, improved)
 
     return report
+
+
+def hope(work: Workspace) -> float:
+    """The backups of the whole model that Gauss-Seidel is hoped to take, until it is tried."""
+    horizons = HORIZONS / (1.0 - work.gamma)
+    return horizons if horizons < HOPE and (work.order[0] is not None or numbered(work.mdp)) else HOPE
 
 
 def gauss_seidel(work: Workspace) -> Callable[[], Report]:

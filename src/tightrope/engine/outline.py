@@ -35,7 +35,7 @@ AFTERWARDS = 0.33
 #: Share of the states that lie between a state and its successors, on average, where these are near.
 NEARBY = 0.05
 #: Share of the states between a state and its successors up to which numbers mean something: by chance it would be a third.
-CHANCE = 0.1
+CHANCE = 0.2
 #: More moves than this share of the states lead to a hub.
 CROWD = 0.25
 #: Share of the states that two sweeps may miss where their numbers will do.
@@ -194,6 +194,11 @@ def near(mdp: MDP) -> bool:
     return distance(mdp) <= NEARBY * mdp.n_states * mdp.n_transitions
 
 
+def numbered(mdp: MDP) -> bool:
+    """Whether numbers of states mean something, so that sweeping them one after the other is more than chance."""
+    return distance(mdp) <= CHANCE * mdp.n_states * mdp.n_transitions
+
+
 def promising(mdp: MDP) -> tuple[Any, float]:
     """Where all begins again, if the largest reward of all waits there and discounting leaves little of what comes after it.
 
@@ -233,7 +238,7 @@ def nearby(mdp: MDP) -> tuple[Any, Any]:
     They are left `AS_NUMBERED` where that is far nearer to their successors than chance, or where the order is not much nearer.
     """
     S, (indptr, indices, _, _, first, _) = mdp.n_states, mdp.arrays
-    if distance(mdp) <= CHANCE * S * mdp.n_transitions:
+    if numbered(mdp):
         return AS_NUMBERED
     order, place = np.empty((2, S), indices.dtype)
     scratch = np.empty(S + 1, indptr.dtype), np.empty_like(indices)

@@ -240,9 +240,9 @@ class Workspace:
             self.mdp.facts["order"] = self.order
         return bellman, chain, change, goal, rate
 
-    def sweep_round(self, share: float, trial: int, patience: float, most: int) -> tuple[int, int]:
+    def sweep_round(self, share: float, trial: int, patience: float, enough: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
-        told = (self.low, self.high, self._unseen, share, trial, patience, most, *self._prune())
+        told = (self.low, self.high, self._unseen, share, trial, patience, enough, most, *self._prune())
         n, swept, self.mixing = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
         return n, swept
 

@@ -43,6 +43,8 @@ NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
 AGAIN = 0.5
 #: Share of its change that a cycle leaves where it gains little: there is a budget then, and Bellman sweeps go to and fro.
 STUCK = 0.5
+#: Improvements of a policy after which no more sweeps should be left than after the first.
+TRIED = 3
 #: Improvements of a policy after which it is taken to have far to go: sweeps in place take it further than a step at a time.
 FAR = 6
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
@@ -185,7 +187,7 @@ def deeper(share, least, chain_span, span, mixing, patience):
 @loop
 def sweep_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
-    low, high, base, share, trial, patience, most,
+    low, high, base, share, trial, patience, enough, most,
     ceilings, before, caution,
     reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
@@ -193,11 +195,12 @@ def sweep_round(
 
     A finite `base` means that there has been no look yet, and v is that everywhere. Unless `ceilings` is None, backups are
     `pruned`, with a margin of `caution` times the size of values. A chain is swept until its change has a span of `share` of what
-    it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. u = T v at the end too.
+    it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. If more than `enough`
+    sweeps are left after a few improvements, and more than after the first, that is the end of the round. u = T v at the end too.
     Returns also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
     """
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
-    first_share = share
+    first_share, promised = share, np.inf
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
         computed = len(r)
@@ -234,6 +237,10 @@ def sweep_round(
         improvements, computed = improvements + 1, computed + n
         share = deeper(share, first_share, chain_span, high - low, mixing, patience)
         slow = chain_span > target or high - low > 0.9 * span
+        if 0.0 < goal < high - low and 0.0 < mixing < 1.0:
+            left = math.log(goal / (high - low)) / math.log(mixing)
+            promised = left if improvements == 1 else promised
+            slow |= improvements >= TRIED and left > promised and left > enough
 
 
 @loop

@@ -1,0 +1,79 @@
+"""What Gauss-Seidel is hoped to cost, and rounds of sweeps that end where their promise is broken."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope import problems
+from tightrope.engine import methods
+from tightrope.engine.choice import NAMES
+from tightrope.engine.monitor import Aim
+from tightrope.engine.workspace import Workspace
+
+
+def dice(goal=60, gamma=0.95):
+    """Throw on, or bank what was thrown since, which a one loses; at the goal it begins again."""
+    thrown = np.arange(2, 7)
+
+    def dynamics(states, action):
+        banked, turn = np.divmod(states, goal)
+        if action == 1:
+            return (np.minimum(banked + turn, goal - 1) * goal)[:, None], [1.0], np.full(len(states), -0.1)
+        won = (banked + turn)[:, None] + thrown >= goal
+        on = np.where(won, 0, banked[:, None] * goal + np.minimum(turn[:, None] + thrown, goal - 1))
+        return np.column_stack([banked * goal, on]), np.full(6, 1 / 6), won.mean(axis=1) - 0.1
+
+    return tr.MDP.from_function(dynamics, goal * goal, 2, gamma)
+
+
+def mixed_up(mdp):
+    """The same model with its states numbered at random."""
+    S, A = mdp.n_states, 2
+    order = np.random.default_rng(0).permutation(S)
+    P = [mdp.P[a::A][order][:, order] for a in range(A)]
+    return tr.MDP.from_actions(P, mdp.r.reshape(S, A)[order], mdp.gamma)
+
+
+def working(mdp):
+    return Workspace(mdp, None, Aim(1e-6, -1.0, 0.0))
+
+
+@pytest.mark.parametrize(("gamma", "expected"), [(0.5, 4.0), (0.95, 40.0), (0.99, methods.HOPE), (0.9999, methods.HOPE)])
+def test_hope_is_a_few_horizons_where_these_are_short(gamma, expected):
+    assert methods.hope(working(dice(20, gamma))) == pytest.approx(expected)
+
+
+def test_there_is_less_hope_where_numbers_mean_nothing():
+    for mdp in (mixed_up(dice(20)), problems.garnet(200, 2, 5, gamma=0.95, seed=1)):
+        assert methods.hope(working(mdp)) == methods.HOPE
+
+
+@pytest.mark.parametrize("enough", [0.0, 40.0, 1e6, inf])
+def test_a_round_ends_when_more_is_left_than_it_promised(enough):
+    """Policies that improve for long: after three of them more sweeps are left than after the first."""
+    work = working(dice())
+    improved, _ = work.sweep_round(0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW)
+    assert (improved == 3) == (enough < 1e3)
+    exact = tr.solve(work.mdp, tr.policy_iteration(), tol=1e-9)
+    found = work.certificate()
+    assert (found.lower <= exact.upper).all()
+    assert (found.upper >= exact.lower).all()
+
+
+def test_a_promise_that_is_kept_is_not_broken():
+    """Chains that mix at once: with no patience at all the round goes on."""
+    mdp = problems.garnet(200, 2, 20, gamma=0.95, seed=1)
+    found = [working(mdp).sweep_round(0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW) for enough in (0.0, inf)]
+    assert found[0] == found[1]
+
+
+def test_dice_are_carried_on_by_gauss_seidel():
+    """And take less than half of what sweeps alone do; mixed up they are left to these."""
+    mdp, exact = dice(), tr.solve(dice(), tr.policy_iteration(), tol=1e-9)
+    sol, other = tr.solve(mdp), tr.solve(mixed_up(mdp))
+    assert sol.choices == (NAMES[methods.sweep], NAMES[methods.gauss_seidel])
+    assert NAMES[methods.gauss_seidel] not in other.choices
+    assert 2 * sol.backups < other.backups
+    np.testing.assert_allclose(sol.value, exact.value, atol=sol.gap + exact.gap)
