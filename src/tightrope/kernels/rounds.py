@@ -98,9 +98,9 @@ def gauss_seidel_round(
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
     A finite `base` means that v is not known yet: values spread from the sinks, or `seeds`, first. `inner` is scratch where there
-    is an order, to hold values in it. Returns, after `NOTHING` if there was no look at u = T v in the end, also Bellman sweeps,
-    chain sweeps, the last change, the one that was aimed at, the factor of the last cycle, how many states were lost on the way,
-    if that was all then, and which way to go next.
+    is an order, to hold values in it. Chains are swept in two `halves` side by side, unless time passes. Returns, after `NOTHING`
+    if there was no look at u = T v in the end, also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the
+    factor of the last cycle, how many states were lost on the way, if that was all then, and which way to go next.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
