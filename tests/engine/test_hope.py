@@ -50,6 +50,13 @@ def test_there_is_less_hope_where_numbers_mean_nothing():
         assert methods.hope(working(mdp)) == methods.HOPE
 
 
+def test_an_order_that_an_earlier_solve_has_found_changes_no_hope():
+    """Or the second solve of a model would not be the first again."""
+    mdp = mixed_up(dice(20))
+    mdp.facts["order"] = np.arange(400, dtype=np.uint32), np.arange(400, dtype=np.uint32)
+    assert methods.hope(working(mdp)) == methods.HOPE
+
+
 @pytest.mark.parametrize("enough", [0.0, 40.0, 1e6, inf])
 def test_a_round_ends_when_more_is_left_than_it_promised(enough):
     """Policies that improve for long: after three of them more sweeps are left than after the first."""

@@ -33,7 +33,7 @@ PATIENCE = 8.0
 #: Backups of the whole model that sweeps take where they are the right method.
 QUICK = 20.0
 #: Backups of the whole model that other methods may take before Gauss-Seidel is tried; so many horizons 1/(1-γ) where those are
-#: less and the numbers of states, or their order, mean something: values come several steps nearer with a sweep.
+#: less and the numbers of states mean something: values come several steps nearer with a sweep.
 HOPE, HORIZONS = 70.0, 2.0
 #: Improvements that a policy takes to settle, whatever the method.
 SETTLING = 4.0
@@ -103,9 +103,12 @@ def sweep(work: Workspace) -> Callable[[], Report]:
 
 
 def hope(work: Workspace) -> float:
-    """The backups of the whole model that Gauss-Seidel is hoped to take, until it is tried."""
+    """The backups of the whole model that Gauss-Seidel is hoped to take, until it is tried.
+
+    An order that was found before says nothing here: the same model is always solved alike.
+    """
     horizons = HORIZONS / (1.0 - work.gamma)
-    return horizons if horizons < HOPE and (work.order[0] is not None or numbered(work.mdp)) else HOPE
+    return horizons if horizons < HOPE and numbered(work.mdp) else HOPE
 
 
 def gauss_seidel(work: Workspace) -> Callable[[], Report]:
