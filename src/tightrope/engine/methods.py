@@ -213,7 +213,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
         budget *= SCATTERED
     near = not guessed
     while True:
-        before, turn = change, False
+        before, turn, went = change, False, work.backwards
         if near:
             work.look()
             change = max(-work.low, work.high)
@@ -237,8 +237,8 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             leaps = not turn and change < rounds.AGAIN * levelled
             sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, leaps)
             swept, levelled = swept + sweeps, change if leaps else levelled
-            other_way = work.has_sinks or (before < inf and not (work.spreads or work.timed))
-            work.backwards ^= other_way and not turn and rate > rounds.STUCK
+            if rate > rounds.STUCK and (work.has_sinks or (before < inf and not (work.spreads or work.timed))):
+                work.backwards = not went
 
 
 def factorise(work: Workspace) -> Callable[[], Report]:

@@ -116,7 +116,7 @@ def gauss_seidel_round(
             return NOTHING, cycles * len(r), cycles, 0, change, 0.0, rate, lost, backwards
         near = not guessed
     while True:
-        before, low, high = change, -np.inf, np.inf
+        before, went, low, high = change, backwards, -np.inf, np.inf
         if near:
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
@@ -169,8 +169,8 @@ def gauss_seidel_round(
             swept += sweeps
             if order is not None:
                 scatter(x, order, 0, len(v), v)
-            # What is better to do than the policy does may be known behind, and travel a state a sweep.
-            backwards ^= halves and not turn and rate > STUCK and (sinks or (seeds is None and before < np.inf))
+            if halves and rate > STUCK and (sinks or (seeds is None and before < np.inf)):
+                backwards = not went  # what is better to do than the policy does may be known behind, and travel a state a sweep
 
 
 @loop
