@@ -4,36 +4,15 @@ from math import inf
 
 import numpy as np
 import pytest
+from peers.worlds import dice
 
 import tightrope as tr
 from tightrope import problems
+from tightrope.cli.warm import shuffled
 from tightrope.engine import methods
 from tightrope.engine.choice import NAMES
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
-
-
-def dice(goal=60, gamma=0.95):
-    """Throw on, or bank what was thrown since, which a one loses; at the goal it begins again."""
-    thrown = np.arange(2, 7)
-
-    def dynamics(states, action):
-        banked, turn = np.divmod(states, goal)
-        if action == 1:
-            return (np.minimum(banked + turn, goal - 1) * goal)[:, None], [1.0], np.full(len(states), -0.1)
-        won = (banked + turn)[:, None] + thrown >= goal
-        on = np.where(won, 0, banked[:, None] * goal + np.minimum(turn[:, None] + thrown, goal - 1))
-        return np.column_stack([banked * goal, on]), np.full(6, 1 / 6), won.mean(axis=1) - 0.1
-
-    return tr.MDP.from_function(dynamics, goal * goal, 2, gamma)
-
-
-def mixed_up(mdp):
-    """The same model with its states numbered at random."""
-    S, A = mdp.n_states, 2
-    order = np.random.default_rng(0).permutation(S)
-    P = [mdp.P[a::A][order][:, order] for a in range(A)]
-    return tr.MDP.from_actions(P, mdp.r.reshape(S, A)[order], mdp.gamma)
 
 
 def working(mdp):
@@ -46,13 +25,13 @@ def test_hope_is_a_few_horizons_where_these_are_short(gamma, expected):
 
 
 def test_there_is_less_hope_where_numbers_mean_nothing():
-    for mdp in (mixed_up(dice(20)), problems.garnet(200, 2, 5, gamma=0.95, seed=1)):
+    for mdp in (shuffled(dice(20, 0.95)), problems.garnet(200, 2, 5, gamma=0.95, seed=1)):
         assert methods.hope(working(mdp)) == methods.HOPE
 
 
 def test_an_order_that_an_earlier_solve_has_found_changes_no_hope():
     """Or the second solve of a model would not be the first again."""
-    mdp = mixed_up(dice(20))
+    mdp = shuffled(dice(20, 0.95))
     mdp.facts["order"] = np.arange(400, dtype=np.uint32), np.arange(400, dtype=np.uint32)
     assert methods.hope(working(mdp)) == methods.HOPE
 
@@ -60,7 +39,7 @@ def test_an_order_that_an_earlier_solve_has_found_changes_no_hope():
 @pytest.mark.parametrize("enough", [0.0, 40.0, 1e6, inf])
 def test_a_round_ends_when_more_is_left_than_it_promised(enough):
     """Policies that improve for long: after three of them more sweeps are left than after the first."""
-    work = working(dice())
+    work = working(dice(60, 0.95))
     improved, _ = work.sweep_round(0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW)
     assert (improved == 3) == (enough < 1e3)
     exact = tr.solve(work.mdp, tr.policy_iteration(), tol=1e-9)
@@ -78,8 +57,8 @@ def test_a_promise_that_is_kept_is_not_broken():
 
 def test_dice_are_carried_on_by_gauss_seidel():
     """And take less than half of what sweeps alone do; mixed up they are left to these."""
-    mdp, exact = dice(), tr.solve(dice(), tr.policy_iteration(), tol=1e-9)
-    sol, other = tr.solve(mdp), tr.solve(mixed_up(mdp))
+    mdp, exact = dice(60, 0.95), tr.solve(dice(60, 0.95), tr.policy_iteration(), tol=1e-9)
+    sol, other = tr.solve(mdp), tr.solve(shuffled(mdp))
     assert sol.choices == (NAMES[methods.sweep], NAMES[methods.gauss_seidel])
     assert NAMES[methods.gauss_seidel] not in other.choices
     assert 2 * sol.backups < other.backups

@@ -14,6 +14,11 @@ def chain(S=50, gamma=0.99, seed=0):
     return split, np.linalg.solve(np.eye(S) - gamma * mdp.P.toarray(), mdp.r)
 
 
+def sweep(v, split, n):
+    """Sweep v so many times; returns the largest change of the last one."""
+    return [kernels.in_place.split_sweep(v, False, True, None, *split, len(v)) for _ in range(n)][-1]
+
+
 def level(v, split, change):
     found = v.copy()
     return kernels.in_place.level(found, False, True, *split, np.empty_like(v), change), found
@@ -27,8 +32,7 @@ def test_a_constant_error_is_gone(seed):
     np.testing.assert_allclose(found, exact, atol=1e-10)
     # Plain sweeps, as many, leave most of it.
     v = exact + 7.0
-    for _ in range(2):
-        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
+    sweep(v, split, 2)
     assert np.abs(v - exact).max() > 5.0
 
 
@@ -38,7 +42,7 @@ def test_where_it_does_not_help_nothing_is_done(seed):
     split, exact = chain(seed=seed)
     v = exact + rng.normal(size=len(exact))
     swept = v.copy()
-    wanted = kernels.in_place.split_sweep(swept, False, True, None, *split, len(v))
+    wanted = sweep(swept, split, 1)
     kept, found = level(v, split, 1e-3 * wanted)  # no sweep of this changes so little
     assert kept == 1e-3 * wanted
     np.testing.assert_array_equal(found, v)
@@ -67,15 +71,14 @@ def test_an_error_that_every_sweep_shrinks_alike_is_gone_after_a_leap(seed):
     split, exact = chain(seed=seed)
     v = exact + 1.0
     for _ in range(60):
-        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
+        sweep(v, split, 1)
         v = exact + (v - exact) / np.abs(v - exact).max()
     change, worth, n, found = leap(v, split)
     assert (worth, n) == (True, 3)
     assert change < 1e-9
     np.testing.assert_allclose(found, exact, atol=1e-9)
     plain = v.copy()
-    for _ in range(3):
-        kernels.in_place.split_sweep(plain, False, True, None, *split, len(v))
+    sweep(plain, split, 3)
     assert np.abs(plain - exact).max() > 0.1
 
 
@@ -86,8 +89,7 @@ def test_a_leap_is_never_worse_than_the_sweeps_it_is_made_of(seed):
     split, exact = chain(seed=seed, gamma=float(rng.choice([0.5, 0.9, 0.999])))
     v = exact + rng.normal(size=len(exact)) * rng.choice([1e-9, 1.0, 1e9])
     plain = v.copy()
-    for _ in range(2):
-        last = kernels.in_place.split_sweep(plain, False, True, None, *split, len(v))
+    last = sweep(plain, split, 2)
     change, worth, n, found = leap(v, split)
     assert change <= last
     assert n in (3, 4, 5)
@@ -102,15 +104,14 @@ def test_where_sweeps_shrink_nothing_a_leap_goes_nowhere():
     assert (worth, n) == (False, 4)
     expected = np.zeros(3)
     for _ in range(2):
-        assert kernels.in_place.split_sweep(expected, False, True, None, *ring, 3) == change
+        assert sweep(expected, ring, 1) == change
     np.testing.assert_array_equal(found, expected)
 
 
 def test_a_leap_from_the_value_stays_there():
     split, exact = chain()
     v = exact.copy()
-    for _ in range(3000):
-        kernels.in_place.split_sweep(v, False, True, None, *split, len(v))
+    sweep(v, split, 3000)
     change, _, _, found = leap(v, split)
     assert change == 0.0
     np.testing.assert_array_equal(found, v)

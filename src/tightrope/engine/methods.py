@@ -206,7 +206,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
     """`kernels.rounds.gauss_seidel_round` for a model that is not small."""
     rounds = kernels.rounds
     swept, patience, sweeps = 0, rounds.FIRST, 0
-    change, chain_change, rate, levelled = inf, inf, 1.0, 0.0 if work.has_sinks else inf
+    change, chain_change, rate, leapt = inf, inf, 1.0, 0.0 if work.has_sinks else inf
     whole, part = 1.7 * work.nnz, 1.5 * work.chain_nnz
     cycles, guessed = (0, True) if work.spread or not work.spreads else work.spread_values()
     if work.scattered:  # which spreading may have found out
@@ -234,9 +234,9 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
             near = False
         else:
             near = change * min(rate, rounds.NEAR) <= goal
-            leaps = not turn and change < rounds.AGAIN * levelled
+            leaps = not turn and change < rounds.AGAIN * leapt
             sweeps, chain_change = work.split_sweeps(patience, max(rounds.DEPTH * change, 0.5 * goal), turn, leaps)
-            swept, levelled = swept + sweeps, change if leaps else levelled
+            swept, leapt = swept + sweeps, change if leaps else leapt
             if rate > rounds.STUCK and (work.has_sinks or (before < inf and not (work.spreads or work.timed))):
                 work.backwards = not went
 

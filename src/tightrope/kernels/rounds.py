@@ -39,7 +39,7 @@ SETTLED = 1.2
 NEAR = 0.1
 #: What is seen without a look.
 NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
-#: By how much the change of a Bellman sweep must have shrunk before values are levelled again: the policy may have to settle.
+#: By how much the change of a Bellman sweep must have shrunk before there are leaps again: the policy may have to settle.
 AGAIN = 0.5
 #: Share of its change that a cycle leaves where it gains little: there is a budget then, and Bellman sweeps go to and fro.
 STUCK = 0.5
@@ -104,7 +104,7 @@ def gauss_seidel_round(
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
-    rate, levelled = 1.0, 0.0 if sinks else np.inf
+    rate, leapt = 1.0, 0.0 if sinks else np.inf
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
     near, up, down, far = False, 0.0, 0.0, uint64(0)
     fill(held, len(r), 0, len(v))
@@ -153,8 +153,8 @@ def gauss_seidel_round(
             if order is not None:
                 x = inner
                 gather(v, order, 0, len(v), x)
-            leaps = not turn and change < AGAIN * levelled
-            levelled = change if leaps else levelled
+            leaps = not turn and change < AGAIN * leapt
+            leapt = change if leaps else leapt
             sweeps, chain_change = 0, np.inf
             while sweeps < patience and chain_change > target:
                 left = patience - sweeps
