@@ -10,6 +10,7 @@ import numpy as np
 from tightrope import archive, extras
 from tightrope.engine.certificate import Certificate
 from tightrope.engine.monitor import Monitor, Row, Status
+from tightrope.engine.opening import Played
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
@@ -17,9 +18,11 @@ from tightrope.model.validate import frozen
 if TYPE_CHECKING:
     import os
 
-    from tightrope.engine.opening import Played
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
+
+#: Makes a solution that nothing is known of yet, and tells one what it is to know.
+blank, tell = object.__new__, object.__setattr__
 
 __all__ = ["Row", "Solution", "Status", "Trace"]
 
@@ -82,6 +85,30 @@ class Solution:
         rows, certificate = run.best
         trace = Trace(tuple(run.rows))
         return cls(Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(run.choices))
+
+    @classmethod
+    def later(cls, mdp: MDP, algorithm: str, played: tuple[Any, ...]) -> Solution:
+        """The solution that an opening has come to, told when something of it is first asked for."""
+        solution = blank(cls)
+        tell(solution, "_told", (mdp, algorithm, played))
+        return solution
+
+    if not TYPE_CHECKING:  # or every name would pass for a field
+
+        def __getattr__(self, name: str) -> Any:
+            known = self.__dict__
+            told = known.get("_told")
+            if told is not None and name in self.__dataclass_fields__:
+                mdp, algorithm, played = told
+                run = Played.of(*played)
+                known.update(Solution.of(mdp, algorithm, run, run.status).__dict__)
+                known.pop("_told", None)  # maybe another thread asked, too
+            if name in known:
+                return known[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in self.__dataclass_fields__}
 
     @property
     def converged(self) -> bool:

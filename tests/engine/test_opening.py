@@ -1,5 +1,7 @@
 """Solves of the same model once more: the same bits by the round that was enough, and by nothing else."""
 
+import copy
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -172,6 +174,44 @@ def test_ctrl_c_is_a_status_here_too(monkeypatch):
     assert not sol.converged
     assert sol.certificate[1:] == first.certificate[1:]
     same(tr.solve(mdp), first)
+
+
+def test_what_is_not_asked_for_is_told_when_it_is():
+    """A solution played is named once somebody looks, whatever is looked at first, and then lets go of the model."""
+    mdp = problems.tightrope()
+    first, (alone, other) = tr.solve(mdp), (tr.solve(mdp) for _ in range(2))
+    same(pickle.loads(pickle.dumps(alone)), first)  # noqa: S301  (our own)
+    same(copy.copy(other), first)
+    for field in dataclasses.fields(tr.Solution):
+        sol = tr.solve(mdp)
+        assert "_told" in vars(sol)
+        getattr(sol, field.name)
+        assert "_told" not in vars(sol)
+        same(sol, first)
+    assert repr(tr.solve(mdp)).startswith("converged in 1 iteration, gap <= ")
+    assert tr.solve(mdp).explain() == first.explain()
+
+
+@pytest.mark.parametrize("name", ["values", "_told_not", "__len__"])
+def test_what_a_solution_has_not_is_an_error_before_and_after_it_is_told(name):
+    mdp = problems.tightrope()
+    tr.solve(mdp)
+    sol = tr.solve(mdp)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match=f"'Solution' object has no attribute '{name}'"):
+            getattr(sol, name)
+        assert sol.converged
+
+
+def test_threads_may_ask_the_same_solution():
+    mdp = problems.gridworld(9, 8, gamma=0.99)
+    first = tr.solve(mdp)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(200):
+            sol = tr.solve(mdp)
+            for found in pool.map(lambda field, sol=sol: getattr(sol, field), ("status", "choices", "model", "algorithm")):
+                assert found is not None
+            same(sol, first)
 
 
 def test_threads_do_not_share_what_an_opening_works_in():

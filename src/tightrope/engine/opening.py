@@ -15,7 +15,7 @@ from numpy import empty
 
 from tightrope import kernels
 from tightrope.engine.certificate import Certificate
-from tightrope.engine.monitor import Row, Status, new
+from tightrope.engine.monitor import Row, Status
 
 if TYPE_CHECKING:
     from tightrope.engine.monitor import Monitor
@@ -38,23 +38,20 @@ class Opening:
         self.tol, self.choices = tol, tuple(choices)
         self.loop, self.resolved = partial(loop, *arguments), False
 
-    def play(self) -> Played | None:
-        """The round once more, from nothing; None if it was not enough for once."""
+    def play(self) -> tuple[Any, ...] | None:
+        """The round once more, from nothing, as `Played.of` takes it; None if it was not enough for once."""
         begin, status = perf_counter(), CONVERGED
         u, rows = empty(self.states), empty(self.states, self.index)
         try:
             found = self.loop(u, rows)
         except KeyboardInterrupt:  # comes when the loop is over, and takes away what it has returned
             status, found = INTERRUPTED, self.loop(u, rows)
-        (below, above, least, most, low, high, scale, floor), computed = found[:2]
-        gap = high - low
-        if not gap <= self.tol * scale < inf:
+        _, _, _, _, low, high, scale, _ = found[0]
+        if not high - low <= self.tol * scale < inf:
             return None
         if not self.resolved:
             self._resolve(u, rows)
-        row = new(Row, (1, max(-below, above), gap, gap / scale, self.states, computed, perf_counter() - begin))
-        certificate = new(Certificate, (u, low, high, scale, floor, (least, most)))
-        return new(Played, ((rows, certificate), (row,), self.choices, status))
+        return self.choices, u, rows, found, status, perf_counter() - begin
 
     def _resolve(self, u: FloatArray, rows: IntArray) -> None:
         """Have the loop for arguments of these types at hand: to look it up for thirty takes a microsecond."""
@@ -74,6 +71,14 @@ class Played(NamedTuple):
     choices: tuple[str, ...]
     status: Status
 
+    @classmethod
+    def of(cls, choices: tuple[str, ...], u: FloatArray, rows: IntArray, found: Any, status: Status, seconds: float) -> Played:
+        """That of a round which returned this, when somebody asks for it: to name things takes longer than some rounds."""
+        (below, above, least, most, low, high, scale, floor), computed = found[:2]
+        certificate = Certificate(u, low, high, scale, floor, (least, most))
+        row = Row(1, max(-below, above), certificate.gap, certificate.relative_gap, len(u), computed, seconds)
+        return cls((rows, certificate), (row,), choices, status)
+
 
 def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
     """Keep in its room how a solve began, if one round was enough and loops are compiled."""
@@ -86,8 +91,8 @@ def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
         room.opening = Opening(mdp, limits.tol, watch.choices, *begun)
 
 
-def again(mdp: MDP, tol: float) -> Played | None:
-    """The solve of a model that has just been solved to the same tolerance by one round; None if there was none such."""
+def again(mdp: MDP, tol: float) -> tuple[Any, ...] | None:
+    """`Opening.play` of a model that has just been solved to the same tolerance by one round; None if there was none such."""
     facts: dict[str, Any] = getattr(mdp, "facts", NONE)
     room = facts.pop("room", None)  # nobody else has it now
     if room is None:

@@ -60,7 +60,7 @@ def solve(
     ):  # fmt: skip
         played = again(mdp, tol)
         if played is not None:
-            return Solution.of(mdp, ENGINE, played, played.status)
+            return Solution.later(mdp, ENGINE, played)
     if not hasattr(mdp, "n_states"):
         found = type(mdp).__name__
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
