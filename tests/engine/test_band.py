@@ -36,6 +36,24 @@ def test_any_band_with_any_hubs_agrees_with_dense_algebra(seed):
     np.testing.assert_allclose(v, exact, rtol=1e-9, atol=1e-9 * np.abs(exact).max())
 
 
+@pytest.mark.parametrize(("below", "above"), [(1, 1), (0, 1), (1, 0)])
+@pytest.mark.parametrize("hubs", [0, 1, 3])
+@pytest.mark.parametrize("S", [1, 2, 3, 11, 12, 200])
+def test_moves_to_the_next_state_are_eliminated_as_in_any_band(below, above, hubs, S):
+    """A loop of their own against the one for all widths, which the same chain in a wider band takes."""
+    rng = np.random.default_rng(S + hubs)
+    dense, band = banded(rng, S, below, above, hubs)
+    P, r, discount = sp.csr_array(dense), rng.normal(size=S), 0.999
+    found = []
+    for width in (band, band._replace(below=2, above=2)):
+        v = np.empty(S)
+        kernels.band.value(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, discount, *width, *width.room(S), v)
+        found.append(v)
+    exact = np.linalg.solve(np.eye(S) - discount * dense, r)
+    for v in found:
+        np.testing.assert_allclose(v, exact, rtol=0.0, atol=1e-11 * np.abs(exact).max())
+
+
 def test_both_halves_need_each_other_and_the_hubs():
     """The negative twin: leave out where the ends meet, or what the hubs are worth, and the answer is wrong."""
     rng = np.random.default_rng(3)

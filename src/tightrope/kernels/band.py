@@ -101,12 +101,45 @@ def middle(S, below, above):
 
 
 @loop
+def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, lo, hi, down):
+    """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in half the time.
+
+    What a row needs of the one before it stays out of memory, and which entry is which is no branch.
+    """
+    s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))
+    inverse, link, x, t = 0.0, 0.0, 0.0, s
+    for _ in range(uint64(hi) - uint64(lo)):
+        l = s if rows is None else uint64(rows[s])
+        before, own, after = 0.0, 1.0, 0.0
+        for i in range(1, 1 + hubs):
+            columns[s, i] = 0.0
+        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+            j, weight = uint64(indices[k]), gamma * data[k]
+            if number[j] >= 0:
+                columns[s, 1 + number[j]] += weight
+                weight = 0.0
+            before += weight if j + step == s else 0.0
+            own -= weight if j == s else 0.0
+            after += weight if j == s + step else 0.0
+        share = before * inverse
+        x = r[l] + share * x
+        for i in range(1, 1 + hubs):
+            columns[s, i] += share * columns[t, i]
+        inverse, link = 1.0 / (own - share * link), after
+        columns[s, 0], band[s, 0], band[s, 1] = x, inverse, -link
+        s, t = s + step, s
+
+
+@loop
 def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, lo, hi, down):
     """The rows lo..hi-1 of (I - γB) [x Y] = [r γC], each freed of those before it in the order of elimination, `down` or up.
 
     B is P without its hub columns C. What is left of row s is band[s, 1:] on the unknowns after it and band[s, 0] on its own,
     which is inverted because a product is quicker than a division; columns [S, 1 + hubs] are the right hand sides.
     """
+    if max(below, above) == 1:
+        eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, lo, hi, down)
+        return
     behind, ahead = (uint64(below), uint64(above)) if down else (uint64(above), uint64(below))
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))  # backwards too: unsigned numbers wrap around
     row = np.zeros(below + 1 + above)
@@ -167,17 +200,21 @@ def meet(band, columns, below, above, v):
 @loop
 def substitute(band, columns, below, above, v, lo, hi, down):
     """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known; x goes to v as well."""
-    S, hubs = len(columns), columns.shape[1] - 1
+    S = len(columns)
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
-    for p in range(hi - lo - 1 - (known if 0 < middle(S, below, above) < S else 0), -1, -1):
-        s = lo + p if down else hi - 1 - p
-        reach = min(ahead, S - 1 - s) if down else min(ahead, s)
-        for i in range(1 + hubs):
-            total = columns[s, i]
-            for c in range(1, reach + 1):
+    last = hi - lo - 1 - (known if 0 < middle(S, below, above) < S else 0)
+    for i in range(columns.shape[1]):
+        s = lo + last if down else hi - 1 - last
+        total = columns[s + sign, i] if 0 <= s + sign < S else 0.0
+        for _ in range(last + 1):
+            total = columns[s, i] - (band[s, 1] * total if ahead > 0 else 0.0)
+            for c in range(2, min(ahead, S - 1 - s if down else s) + 1):
                 total -= band[s, c] * columns[s + sign * c, i]
-            columns[s, i] = total * band[s, 0]
-        v[s] = columns[s, 0]
+            total *= band[s, 0]
+            columns[s, i] = total
+            if i == 0:
+                v[s] = total
+            s -= sign
 
 
 @loop
