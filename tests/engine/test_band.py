@@ -65,7 +65,9 @@ def test_both_halves_need_each_other_and_the_hubs():
 
     def wrong_by(*, meet, hubs):
         for part in parts:
-            kernels.band.eliminate(unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *band, left, columns, *part)
+            kernels.band.eliminate(
+                unsigned(P.indptr), unsigned(P.indices), P.data, r, None, 0.9, *band, left, columns, None, None, *part
+            )
         if meet:
             kernels.band.meet(left, columns, 2, 3, v)
         for part in parts:

@@ -84,7 +84,7 @@ def eliminate(mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArra
         return
     half = kernels.band.middle(S, below, above)
     parts = [(0, half, True), (half, S, False)]
-    team.each(kernels.band.eliminate, system, parts, team_size)
+    team.each(kernels.band.eliminate, (*system, None, None), parts, team_size)
     kernels.band.meet(left, columns, below, above, v)
     team.each(kernels.band.substitute, (left, columns, below, above, v), parts, team_size)
     if hubs > 0:

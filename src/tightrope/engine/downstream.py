@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tightrope import kernels
-from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from tightrope.engine.workspace import Workspace
@@ -19,6 +18,8 @@ MOST = 0.5
 SHARE, MANY = 1e-5, 40
 #: Share of the span of the change that is left where improvements bring little.
 LITTLE = 0.1
+#: Improvements of a policy after which it is taken to have far to go: sweeps in place take it further than a step at a time.
+FAR = 6
 #: Backups before a policy means anything.
 FORESIGHT = 3
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.direct import solve_chain
-from tightrope.engine.downstream import carry_on, downstream_round
+from tightrope.engine.downstream import downstream_round
 from tightrope.engine.outline import components, numbered
 from tightrope.engine.workspace import SCATTERED, Workspace
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
-from tightrope.kernels.rounds import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tightrope.engine.direct import Band
     from tightrope.engine.outline import Parts
 
 #: Chain sweeps after which slow convergence is plain to see.
@@ -56,8 +56,8 @@ ENOUGH = 120.0
 BATCH = 100_000
 #: What a search through a chain and its value in the order found take, in multiplications for each of its transitions.
 SEARCH = 8.0
-#: Share of what a factorisation in a band costs that is spent on looking further ahead before the next.
-AHEAD = 1 / 8
+#: What elimination costs for each pair that a state may choose on the way, as a share of what it costs for each state.
+CHOOSING = 0.5
 
 
 class Report(NamedTuple):
@@ -241,33 +241,37 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
                 work.backwards = not went
 
 
+def _choose(work: Workspace, band: Band, times: int) -> None:
+    """One improvement on the way through the band, if there have been so many `times` before; threads cannot share it."""
+    _, _, below, above = band
+    down = below > 0
+    if times % 2 == 1:
+        down = kernels.band.turn(below, above, down)
+    kernels.band.improve(*work.model, work.v, work.rows, *band, *work.room.band(work.mdp, band), down)
+    work.backups += work.pairs
+
+
 def factorise(work: Workspace) -> Callable[[], Report]:
     """Policy iteration: the greedy policy's chain solved exactly.
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    at_once = work.small and work.band is not None
-    fresh = not work.looked
-    if not at_once:
-        work.look_at_rewards()
-    before, cost = work.factorised, work.factor_cost()
-    ahead = int(AHEAD * cost / work.nnz) if work.band is not None else 0
-    if at_once:
-        work.factor_round(ahead, work.improvements)
+    band, before, cost = work.band, work.factorised, work.factor_cost()
+    wait = 0 if band is None else int(CHOOSING * work.pairs * band.cost / (cost + work.nnz))
+    if work.small and band is not None:
+        work.factor_round(wait, work.improvements)
     else:
-        for _ in range(ahead if fresh else 0):
-            work.take_backup()
-            work.look()
-        if work.band is None:
+        fresh = not work.looked
+        work.look_at_rewards()
+        if fresh:
+            kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
+        if band is None:
             work.v = solve_chain(*work.chain(), work.gamma)
+        elif band.hubs >= 0 and (before + 1 - wait) % (wait + 1) == 0:
+            _choose(work, band, before // (wait + 1))
         else:
             work.eliminate()
-            if before >= FAR and work.band.hubs >= 0:
-                carry_on(work, before)
-        work.looked, work.factorised = False, work.factorised + 1
-        for _ in range(ahead):
-            work.look()
-            work.take_backup()
+        work.looked, work.factorised = False, before + 1
 
     def report() -> Report:
         done = work.factorised - before

@@ -246,11 +246,11 @@ class Workspace:
         n, swept, self.mixing = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
         return n, swept
 
-    def factor_round(self, ahead: int, most: int) -> None:
+    def factor_round(self, wait: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
         room = self.room.band(self.mdp, self.band)
-        told = (self.low, self.high, self._unseen, *self.band, *room, ahead, most)
+        told = (self.low, self.high, self._unseen, *self.band, *room, wait, most)
         (n,) = self._round("factor_round", *self.model, *told)
         self.factorised += n
 

@@ -101,73 +101,123 @@ def middle(S, below, above):
 
 
 @loop
-def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, lo, hi, down):
+def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down):
     """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in half the time.
 
     What a row needs of the one before it stays out of memory, and which entry is which is no branch.
     """
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))
-    inverse, link, x, t = 0.0, 0.0, 0.0, s
-    for _ in range(uint64(hi) - uint64(lo)):
+    inverse, link, x, worth, t = 0.0, 0.0, 0.0, 0.0, s
+    last = uint64(hi) - uint64(lo) - ONE
+    for p in range(last + ONE):
         l = s if rows is None else uint64(rows[s])
-        before, own, after = 0.0, 1.0, 0.0
+        stop = l + ONE
+        if first is not None:
+            l, stop = uint64(first[s]), uint64(first[s + ONE])
+        best, chosen = -np.inf, l
+        share, pivot, after, of_chosen = 0.0, 0.0, 0.0, 0.0
+        while l < stop:
+            back, own, on, total = 0.0, 1.0, 0.0, r[l]
+            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+                j, weight = uint64(indices[k]), gamma * data[k]
+                if number[j] >= 0:
+                    if first is not None:
+                        total += weight * old[j]
+                    weight = 0.0
+                back += weight if j + step == s else 0.0
+                own -= weight if j == s else 0.0
+                on += weight if j == s + step else 0.0
+            back *= inverse
+            own = 1.0 / (own - back * link)
+            value = np.inf
+            if first is not None:
+                total += back * worth
+                value = own * (total + on * old[s + step] if p < last else total)
+            if value > best:
+                best, chosen, share, pivot, after, of_chosen = value, l, back, own, on, total
+            l += ONE
+        if first is not None:
+            rows[s] = chosen
         for i in range(1, 1 + hubs):
-            columns[s, i] = 0.0
-        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-            j, weight = uint64(indices[k]), gamma * data[k]
-            if number[j] >= 0:
-                columns[s, 1 + number[j]] += weight
-                weight = 0.0
-            before += weight if j + step == s else 0.0
-            own -= weight if j == s else 0.0
-            after += weight if j == s + step else 0.0
-        share = before * inverse
-        x = r[l] + share * x
-        for i in range(1, 1 + hubs):
-            columns[s, i] += share * columns[t, i]
-        inverse, link = 1.0 / (own - share * link), after
+            columns[s, i] = share * columns[t, i]
+        if hubs > 0:
+            for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
+                if number[indices[k]] >= 0:
+                    columns[s, 1 + number[indices[k]]] += gamma * data[k]
+        x = r[chosen] + share * x
+        inverse, link, worth = pivot, after, of_chosen
         columns[s, 0], band[s, 0], band[s, 1] = x, inverse, -link
         s, t = s + step, s
 
 
 @loop
-def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, lo, hi, down):
+def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, first, old, lo, hi, down):
     """The rows lo..hi-1 of (I - γB) [x Y] = [r γC], each freed of those before it in the order of elimination, `down` or up.
 
     B is P without its hub columns C. What is left of row s is band[s, 1:] on the unknowns after it and band[s, 0] on its own,
     which is inverted because a product is quicker than a division; columns [S, 1 + hubs] are the right hand sides.
+
+    Unless `first` is None, the policy is improved on the way: state s takes that of its rows first[s]..first[s+1]-1 which is best
+    for it, given what the states before it have chosen to do until they are left, and what is `old` for those after it and hubs.
     """
     if max(below, above) == 1:
-        eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, lo, hi, down)
+        eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down)
         return
     behind, ahead = (uint64(below), uint64(above)) if down else (uint64(above), uint64(below))
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))  # backwards too: unsigned numbers wrap around
-    row = np.zeros(below + 1 + above)
-    for p in range(uint64(hi) - uint64(lo)):
-        l = s if rows is None else uint64(rows[s])
-        row[behind] = 1.0
-        columns[s, 0] = r[l]
-        for i in range(hubs):
-            columns[s, 1 + i] = 0.0
-        for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-            j = uint64(indices[k])
+    row, right, at = np.zeros(below + 1 + above), np.zeros(1 + hubs), np.zeros(hubs)
+    sides = uint64(1 + hubs)
+    if first is not None:
+        for j in range(len(number)):
             if number[j] >= 0:
-                columns[s, 1 + number[j]] += gamma * data[k]
-            else:
-                row[behind + step * (j - s)] -= gamma * data[k]
-        for c in range(behind - min(behind, p), behind):
-            t = s - step * (behind - c)
-            share = row[c] * band[t, 0]
-            row[c] = 0.0
-            if share != 0.0:
+                at[number[j]] = old[j]
+    n = uint64(hi) - uint64(lo)
+    for p in range(n):
+        l = s if rows is None else uint64(rows[s])
+        stop = l + ONE
+        if first is not None:
+            l, stop = uint64(first[s]), uint64(first[s + ONE])
+        best = -np.inf
+        while l < stop:
+            row[behind] = 1.0
+            right[0] = r[l]
+            for i in range(ONE, sides):
+                right[i] = 0.0
+            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
+                j = uint64(indices[k])
+                if number[j] >= 0:
+                    right[uint64(1 + number[j])] += gamma * data[k]
+                else:
+                    row[behind + step * (j - s)] -= gamma * data[k]
+            for c in range(behind - min(behind, p), behind):
+                t = s - step * (behind - c)
+                share = row[c] * band[t, 0]
+                row[c] = 0.0
+                if share != 0.0:
+                    for m in range(ONE, ahead + ONE):
+                        row[c + m] -= share * band[t, m]
+                    for i in range(sides):
+                        right[i] -= share * columns[t, i]
+            value = np.inf
+            if first is not None:
+                value = right[0]
+                for i in range(ONE, sides):
+                    value += right[i] * at[i - ONE]
+                for m in range(ONE, min(ahead, n - ONE - p) + ONE):
+                    value -= row[behind + m] * old[s + step * m]
+                value /= row[behind]
+            if value > best:
+                best = value
+                if first is not None:
+                    rows[s] = l
+                band[s, 0] = 1.0 / row[behind]
                 for m in range(ONE, ahead + ONE):
-                    row[c + m] -= share * band[t, m]
-                for i in range(1 + hubs):
-                    columns[s, i] -= share * columns[t, i]
-        band[s, 0] = 1.0 / row[behind]
-        for m in range(ONE, ahead + ONE):
-            band[s, m] = row[behind + m]
-            row[behind + m] = 0.0
+                    band[s, m] = row[behind + m]
+                for i in range(sides):
+                    columns[s, i] = right[i]
+            for m in range(ONE, ahead + ONE):
+                row[behind + m] = 0.0
+            l += ONE
         s += step
 
 
@@ -199,10 +249,13 @@ def meet(band, columns, below, above, v):
 
 @loop
 def substitute(band, columns, below, above, v, lo, hi, down):
-    """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known; x goes to v as well."""
+    """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known; x goes to v as well.
+
+    Nothing needs to be known if those are all rows there are.
+    """
     S = len(columns)
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
-    last = hi - lo - 1 - (known if 0 < middle(S, below, above) < S else 0)
+    last = hi - lo - 1 - (known if hi - lo < S else 0)
     for i in range(columns.shape[1]):
         s = lo + last if down else hi - 1 - last
         total = columns[s + sign, i] if 0 <= s + sign < S else 0.0
@@ -273,12 +326,33 @@ def value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, ban
         return
     S = len(v)
     half = middle(S, below, above)
-    if half > 0:
-        eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, 0, half, True)
-    if half < S:
-        eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, half, S, False)
+    for lo, hi, down in ((0, half, True), (half, S, False)):
+        if lo < hi:
+            eliminate(
+                indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, None, None, lo, hi, down
+            )  # fmt: skip
     meet(band, columns, below, above, v)
     substitute(band, columns, below, above, v, 0, half, True)
     substitute(band, columns, below, above, v, half, S, False)
     if hubs > 0:
         combine(columns, hub_values(number, hubs, columns), v, 0, S)
+
+
+@loop
+def improve(indptr, indices, data, r, first, gamma, v, rows, number, hubs, below, above, band, columns, down):
+    """A policy that states choose on the way through the band from one end to the other, and v = r + γ P v for it.
+
+    Where v <= T v it comes to no less than T v. At its turn a state may do what is greedy at v, and what has been chosen before
+    is worth no less than v until it leads back here or further on, by induction. A greedy policy changes by a state at a time
+    where what is best for one depends on what the next will do; here all that are passed change with it.
+    """
+    eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above, band, columns, first, v, 0, len(v), down)
+    substitute(band, columns, below, above, v, 0, len(v), down)
+    if hubs > 0:
+        combine(columns, hub_values(number, hubs, columns), v, 0, len(v))
+
+
+@loop
+def turn(below, above, down):
+    """Which way to go after having gone `down` or up: back, but always to the end that nothing leads beyond, if there is one."""
+    return below > 0 and not (down and above > 0)

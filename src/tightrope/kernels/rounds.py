@@ -45,8 +45,6 @@ AGAIN = 0.5
 STUCK = 0.5
 #: Improvements of a policy after which no more sweeps should be left than after the first.
 TRIED = 3
-#: Improvements of a policy after which it is taken to have far to go: sweeps in place take it further than a step at a time.
-FAR = 6
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -174,6 +172,13 @@ def gauss_seidel_round(
 
 
 @loop
+def stay(r, rows, gamma, v):
+    """v as if every state were stayed in for good: nearer to the truth than a constant where moves are to near states."""
+    for s in range(len(v)):
+        v[s] = r[rows[s]] / (1.0 - gamma)
+
+
+@loop
 def deeper(share, least, chain_span, span, mixing, patience):
     """By how much to shrink the span on the next chain, if a backup had this span after the last chain's had come to that.
 
@@ -246,40 +251,32 @@ def sweep_round(
 @loop
 def factor_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, low, high, base,
-    number, hubs, below, above, left, columns, ahead, most,
+    number, hubs, below, above, left, columns, wait, most,
     reward_size, of_values, leak, grown, shrunk, u, rows,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
-    An improvement looks `ahead` steps further than one, as h-PI does, and so does the first policy: backups cost less than
-    improvements where rows are narrow. After `FAR` of them, sweeps in place carry on what is known, forth and back by turns.
-    Returns also the improvements.
+    After `wait` improvements that are greedy, one less at first, comes one that is made on the way through the band. That costs
+    more: see `band.improve`. Returns also the improvements.
     """
-    improvements, computed, least, largest = 0, 0, 0.0, 0.0
+    improvements, computed, waited, down = 0, 0, 1, below > 0
+    least, largest = 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
+        stay(r, rows, gamma, v)
         computed = len(r)
-        for _ in range(ahead):
-            copy(u, v)
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
-            computed += len(r)
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
-        band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
-        if improvements >= FAR and hubs >= 0:  # numbers of states mean something
-            gauss_seidel(
-                indptr, indices, data, r, first, gamma, v, rows, improvements % 2 == 0, None, None, None,
-                None, None, None, None, None, 0, len(v),
-            )  # fmt: skip
+        if hubs >= 0 and waited >= wait:
+            band.improve(indptr, indices, data, r, first, gamma, v, rows, number, hubs, below, above, left, columns, down)
+            waited, down = 0, band.turn(below, above, down)
             computed += len(r)
-        for i in range(1 + ahead):
-            if i > 0:
-                if high - low <= span_goal(least, largest, low, high, gamma, tol, atol, floor):
-                    break
-                copy(u, v)
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
-            least, largest = extent(u)
-            computed += len(r)
-        improvements, computed = improvements + 1, computed + len(v)
+        else:
+            band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
+            waited += 1
+            computed += len(v)
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+        least, largest = extent(u)
+        improvements, computed = improvements + 1, computed + len(r)
     return seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk), computed, improvements
