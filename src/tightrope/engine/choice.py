@@ -58,6 +58,8 @@ NAMES: dict[Method, str] = {
     downstream: "policies evaluated in the order of their own moves, each state after all it leads to (policy iteration)",
     factorise: "factorisation of the greedy policy's chain (policy iteration)",
 }
+#: What is said where policies are improved on the way through a band.
+ON_THE_WAY = "moves are to near states: each chooses while it is eliminated, given what those before it have chosen"
 #: What is said once states have been put in order.
 IN_ORDER = "states are swept in the order of their distance from the sinks: in the order they came in, values would spread slowly"
 #: What is said where all begins again.

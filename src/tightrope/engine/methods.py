@@ -256,18 +256,18 @@ def factorise(work: Workspace) -> Callable[[], Report]:
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    band, before, cost = work.band, work.factorised, work.factor_cost()
+    band, at_once = work.band, work.small and work.band is not None
+    if not (at_once or work.looked):
+        work.look_at_rewards()
+        kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
+    before, cost = work.factorised, work.factor_cost()
     wait = 0 if band is None else int(CHOOSING * work.pairs * band.cost / (cost + work.nnz))
-    if work.small and band is not None:
+    if at_once:
         work.factor_round(wait, work.improvements)
     else:
-        fresh = not work.looked
-        work.look_at_rewards()
-        if fresh:
-            kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
         if band is None:
             work.v = solve_chain(*work.chain(), work.gamma)
-        elif band.hubs >= 0 and (before + 1 - wait) % (wait + 1) == 0:
+        elif band.hubs >= 0 and (before + (work.base > -inf) - wait) % (wait + 1) == 0:
             _choose(work, band, before // (wait + 1))
         else:
             work.eliminate()

@@ -5,8 +5,19 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tightrope.engine.choice import ANY_ORDER, FROM_ENDS, IN_ORDER, IN_PARTS, IN_TIME, NAMES, NEARBY, PRUNED, Choice
-from tightrope.engine.methods import IN_A_ROW
+from tightrope.engine.choice import (
+    ANY_ORDER,
+    FROM_ENDS,
+    IN_ORDER,
+    IN_PARTS,
+    IN_TIME,
+    NAMES,
+    NEARBY,
+    ON_THE_WAY,
+    PRUNED,
+    Choice,
+)
+from tightrope.engine.methods import IN_A_ROW, factorise
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.outline import outline
 from tightrope.engine.workspace import Workspace
@@ -98,6 +109,8 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     method = choice.next()
     watch.note(NAMES[method])
     tell = method(choice.work)
+    if method is factorise and choice.work.band is not None and choice.work.band.hubs >= 0:
+        watch.note(ON_THE_WAY)
     if choice.work.timed:
         watch.note(IN_TIME)
     elif choice.work.order[0] is not None:

@@ -256,15 +256,15 @@ def factor_round(
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
-    After `wait` improvements that are greedy, one less at first, comes one that is made on the way through the band. That costs
-    more: see `band.improve`. Returns also the improvements.
+    After `wait` improvements that are greedy, one less where v is not known yet, comes one that is made on the way through the
+    band. That costs more: see `band.improve`. Returns also the improvements.
     """
-    improvements, computed, waited, down = 0, 0, 1, below > 0
+    improvements, computed, waited, down = 0, 0, 0, below > 0
     least, largest = 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
         stay(r, rows, gamma, v)
-        computed = len(r)
+        computed, waited = len(r), 1
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
