@@ -115,3 +115,14 @@ def test_what_everybody_is_paid_more_changes_nothing(make, gamma):
     poor, rich = tr.solve(mdp), tr.solve(richer)
     np.testing.assert_array_equal(poor.policy.rows, rich.policy.rows)
     assert poor.backups == rich.backups
+
+
+@pytest.mark.parametrize("size", [1e300, 1e304, 1e308])
+@pytest.mark.parametrize("below", [0, 1, 2])
+def test_values_past_the_largest_number_choose_something(below, size):
+    """Staying would be worth more than a float holds: nothing can be proved then, and nothing may break."""
+    mdp, band = banded_model(np.random.default_rng(4), 30, 3, below, 1, 1)
+    for v in (np.full(30, np.inf), np.full(30, -np.inf), np.full(30, np.nan), np.full(30, size)):
+        with np.errstate(all="ignore"):
+            _, policy = improved(mdp, band, v, down=True)
+        assert (policy.actions >= 0).all()

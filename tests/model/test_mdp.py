@@ -102,6 +102,7 @@ def test_what_does_not_fit_is_converted_without_touching_the_users_memory(given,
         ((with_row(2, [0.0, np.inf]), r, 0.9, FIRST), "P at state 1, action 0 to state 1 is inf"),
         ((with_row(2, [-np.inf, 1.0]), r, 0.9, FIRST), "P at state 1, action 0 to state 0 is -inf"),
         ((P, [1, np.nan, 3], 0.9, FIRST), "r at state 0, action 1 is nan; rewards must be finite. Leave out an action"),
+        ((P, [1, -2e299, 3], 0.9, FIRST), r"r at state 0, action 1 is -2e\+299; at gamma=0.9 values may be 10 times as large"),
         ((P, [1, 2, np.inf], 0.9, FIRST), "r at state 1, action 0 is inf"),
         ((P, [1, 2, -np.inf], 0.9, FIRST), "r at state 1, action 0 is -inf"),
         (

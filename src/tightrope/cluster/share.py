@@ -77,7 +77,7 @@ class Share:
         with ranks.agreeing(comm):
             P, r, first, ids = rows()
             names = None if state_names is None else tuple(state_names[begin:end])
-            P, r, pairs, slack = _checked(P, r, first, ids, begin, names, action_names)
+            P, r, pairs, slack = _checked(P, r, discount, first, ids, begin, names, action_names)
             here = np.full(end - begin, 1.0 / n_states) if start is None else np.ascontiguousarray(start, dtype=np.float64)
         width = int(np.diff(P.indptr).max(initial=0))
         print_of = _fingerprint(P, r, pairs, comm.exscan(pairs.n_pairs) or 0)
@@ -221,7 +221,7 @@ def from_function(
 
 
 def _checked(
-    P: Any, r: Any, first: Any, ids: Any, begin: int, state_names: Any, action_names: Any
+    P: Any, r: Any, discount: float, first: Any, ids: Any, begin: int, state_names: Any, action_names: Any
 ) -> tuple[sp.csr_array, FloatArray, Pairs, float]:
     """This rank's rows through the same door as a whole model; states are named by their number in the whole."""
     matrix = validate.transitions(P)
@@ -231,7 +231,7 @@ def _checked(
     starts = validate.first_pairs(first, n_states, n_pairs)
     pairs = replace(Pairs.checked(starts, ids, state_names, action_names), begin=begin)
     matrix, slack = validate.probabilities(matrix, pairs)
-    return matrix, validate.rewards(r, pairs), pairs, slack
+    return matrix, validate.rewards(r, pairs, discount), pairs, slack
 
 
 def _names(names: Sequence[str] | None) -> tuple[str, ...] | None:

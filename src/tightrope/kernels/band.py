@@ -114,7 +114,7 @@ def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, co
         stop = l + ONE
         if first is not None:
             l, stop = uint64(first[s]), uint64(first[s + ONE])
-        best, chosen = -np.inf, l
+        begin, chosen, best = l, l, 0.0
         share, pivot, after, of_chosen = 0.0, 0.0, 0.0, 0.0
         while l < stop:
             back, own, on, total = 0.0, 1.0, 0.0, r[l]
@@ -129,11 +129,11 @@ def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, co
                 on += weight if j == s + step else 0.0
             back *= inverse
             own = 1.0 / (own - back * link)
-            value = np.inf
+            value = 0.0
             if first is not None:
                 total += back * worth
                 value = own * (total + on * old[s + step] if p < last else total)
-            if value > best:
+            if l == begin or value > best:
                 best, chosen, share, pivot, after, of_chosen = value, l, back, own, on, total
             l += ONE
         if first is not None:
@@ -177,7 +177,7 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
         stop = l + ONE
         if first is not None:
             l, stop = uint64(first[s]), uint64(first[s + ONE])
-        best = -np.inf
+        begin, best = l, 0.0
         while l < stop:
             row[behind] = 1.0
             right[0] = r[l]
@@ -198,7 +198,7 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
                         row[c + m] -= share * band[t, m]
                     for i in range(sides):
                         right[i] -= share * columns[t, i]
-            value = np.inf
+            value = 0.0
             if first is not None:
                 value = right[0]
                 for i in range(ONE, sides):
@@ -206,7 +206,7 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
                 for m in range(ONE, min(ahead, n - ONE - p) + ONE):
                     value -= row[behind + m] * old[s + step * m]
                 value /= row[behind]
-            if value > best:
+            if l == begin or value > best:
                 best = value
                 if first is not None:
                     rows[s] = l

@@ -67,7 +67,7 @@ class MDP:
         n_pairs, n_states = matrix.shape
         pairs = Pairs.checked(validate.first_pairs(first, n_states, n_pairs), actions, state_names, action_names)
         matrix, slack = validate.probabilities(matrix, pairs)
-        rewards = validate.rewards(r, pairs)
+        rewards = validate.rewards(r, pairs, discount)
         begin = (
             np.broadcast_to(np.float64(1.0 / n_states), (n_states,))
             if start is None

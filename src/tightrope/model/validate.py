@@ -27,6 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 ROUNDING = 1e-12
 #: Row sums this far from one are what printed files give; they are renormalised with a warning.
 PRINTED = 1e-5
+#: Values may be this large: sums and bounds of such still fit into a float.
+LARGEST = 1e300
 
 
 def users_line() -> int:
@@ -267,8 +269,8 @@ def probabilities(P: sp.csr_array, pairs: Pairs) -> tuple[sp.csr_array, float]:
     return P, float(np.abs(P.sum(axis=1) - 1.0).max())
 
 
-def rewards(r: object, pairs: Pairs) -> FloatArray:
-    """One finite reward per pair."""
+def rewards(r: object, pairs: Pairs, discount: float) -> FloatArray:
+    """One finite reward per pair, and no larger than what values can be computed with at this discount."""
     try:
         array = np.ascontiguousarray(floats(r))
     except (TypeError, ValueError):
@@ -283,5 +285,12 @@ def rewards(r: object, pairs: Pairs) -> FloatArray:
         raise InvalidModel(
             f"r at {pairs.describe(row)} is {array[row]}; rewards must be finite. "
             "Leave out an action that is not allowed rather than giving it an infinite cost."
+        )
+    limit = LARGEST * (1.0 - discount)
+    if array.min() < -limit or array.max() > limit:
+        row = int(np.abs(array).argmax())
+        raise InvalidModel(
+            f"r at {pairs.describe(row)} is {array[row]:g}; at gamma={discount:g} values may be {1.0 / (1.0 - discount):.3g} "
+            "times as large, more than can be computed with. Give rewards in a larger unit."
         )
     return array
