@@ -7,7 +7,9 @@ import tightrope as tr
 from reference import optimum
 from tightrope import kernels, problems
 from tightrope.engine import direct
-from tightrope.kernels import unsigned
+from tightrope.engine.choice import NAMES, ON_THE_WAY
+from tightrope.engine.methods import factorise
+from tightrope.kernels import team, unsigned
 
 GAMMA = 0.95
 
@@ -100,10 +102,23 @@ def test_few_improvements_are_enough_for_any_river(S):
 
 
 def test_ways_go_forth_and_back_but_always_to_an_end_that_nothing_leads_beyond():
-    turn = kernels.band.turn
-    assert [turn(1, 1, True), turn(2, 1, False)] == [False, True]
-    assert [turn(0, 1, True), turn(0, 1, False)] == [False, False]
-    assert [turn(1, 0, True), turn(1, 0, False)] == [True, True]
+    way = kernels.band.way
+    assert [way(2, 1, times) for times in range(4)] == [True, False, True, False]
+    assert not any(way(0, 1, times) for times in range(4))
+    assert all(way(1, 0, times) for times in range(4))
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_it_is_said_that_states_chose_where_they_did(monkeypatch, large):
+    """The twin: from the optimum one greedy evaluation is enough, and nobody has chosen on the way."""
+    if large:
+        monkeypatch.setattr(team, "WORTH_IT", 100)
+    mdp = problems.queue(300, gamma=0.99)
+    assert ON_THE_WAY in tr.solve(mdp).choices
+    nearly = tr.solve(mdp).value + np.random.default_rng(0).random(301)
+    sol = tr.solve(mdp, v0=nearly)
+    assert sol.backups < 4 * mdp.n_pairs
+    assert sol.choices == (NAMES[factorise],)
 
 
 @pytest.mark.parametrize("gamma", [0.9, 0.999])

@@ -241,14 +241,11 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
                 work.backwards = not went
 
 
-def _choose(work: Workspace, band: Band, times: int) -> None:
-    """One improvement on the way through the band, if there have been so many `times` before; threads cannot share it."""
-    _, _, below, above = band
-    down = below > 0
-    if times % 2 == 1:
-        down = kernels.band.turn(below, above, down)
+def _choose(work: Workspace, band: Band) -> None:
+    """One improvement on the way through the band; threads cannot share it."""
+    down = kernels.band.way(band.below, band.above, work.chosen)
     kernels.band.improve(*work.model, work.v, work.rows, *band, *work.room.band(work.mdp, band), down)
-    work.backups += work.pairs
+    work.backups, work.chosen = work.backups + work.pairs, work.chosen + 1
 
 
 def factorise(work: Workspace) -> Callable[[], Report]:
@@ -256,10 +253,9 @@ def factorise(work: Workspace) -> Callable[[], Report]:
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    band, at_once = work.band, work.small and work.band is not None
-    if not (at_once or work.looked):
+    band, at_once, fresh = work.band, work.small and work.band is not None, not work.looked
+    if not at_once:
         work.look_at_rewards()
-        kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
     before, cost = work.factorised, work.factor_cost()
     wait = 0 if band is None else int(CHOOSING * work.pairs * band.cost / (cost + work.nnz))
     if at_once:
@@ -268,7 +264,9 @@ def factorise(work: Workspace) -> Callable[[], Report]:
         if band is None:
             work.v = solve_chain(*work.chain(), work.gamma)
         elif band.hubs >= 0 and (before + (work.base > -inf) - wait) % (wait + 1) == 0:
-            _choose(work, band, before // (wait + 1))
+            if fresh:
+                kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
+            _choose(work, band)
         else:
             work.eliminate()
         work.looked, work.factorised = False, before + 1

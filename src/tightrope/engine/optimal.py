@@ -17,7 +17,7 @@ from tightrope.engine.choice import (
     PRUNED,
     Choice,
 )
-from tightrope.engine.methods import IN_A_ROW, factorise
+from tightrope.engine.methods import IN_A_ROW
 from tightrope.engine.monitor import Limits, Monitor, Status
 from tightrope.engine.outline import outline
 from tightrope.engine.workspace import Workspace
@@ -109,7 +109,7 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
     method = choice.next()
     watch.note(NAMES[method])
     tell = method(choice.work)
-    if method is factorise and choice.work.band is not None and choice.work.band.hubs >= 0:
+    if choice.work.chosen > 0:
         watch.note(ON_THE_WAY)
     if choice.work.timed:
         watch.note(IN_TIME)

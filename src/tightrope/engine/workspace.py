@@ -63,8 +63,8 @@ class Workspace:
     #: Whether room for chains holds what Gauss-Seidel sweeps keep there; how likely that chain's moves up and down are, and how
     #: far they lead.
     held, up, down, far = False, 0.0, 0.0, 0
-    #: How many chains were factorised.
-    factorised = 0
+    #: How many chains were factorised, and of how many of these states chose what to do on the way.
+    factorised = chosen = 0
     #: By how much BiCGSTAB is to shrink the residual of a chain.
     depth = kernels.krylov.SHARE
     #: Whether components have been solved one by one.
@@ -251,8 +251,8 @@ class Workspace:
         assert self.band is not None  # noqa: S101  (the method asks before)
         room = self.room.band(self.mdp, self.band)
         told = (self.low, self.high, self._unseen, *self.band, *room, wait, most)
-        (n,) = self._round("factor_round", *self.model, *told)
-        self.factorised += n
+        n, chosen = self._round("factor_round", *self.model, *told)
+        self.factorised, self.chosen = self.factorised + n, self.chosen + chosen
 
     def _round(self, name: str, *told: Any) -> tuple[Any, ...]:
         """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""

@@ -353,6 +353,6 @@ def improve(indptr, indices, data, r, first, gamma, v, rows, number, hubs, below
 
 
 @loop
-def turn(below, above, down):
-    """Which way to go after having gone `down` or up: back, but always to the end that nothing leads beyond, if there is one."""
-    return below > 0 and not (down and above > 0)
+def way(below, above, times):
+    """Whether to go down after so many `times`: forth and back by turns, but always to an end that nothing leads beyond."""
+    return below > 0 and (above == 0 or times % 2 == 0)

@@ -257,10 +257,9 @@ def factor_round(
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     After `wait` improvements that are greedy, one less where v is not known yet, comes one that is made on the way through the
-    band. That costs more: see `band.improve`. Returns also the improvements.
+    band. That costs more: see `band.improve`. Returns also the improvements, and how many were made on the way.
     """
-    improvements, computed, waited, down = 0, 0, 0, below > 0
-    least, largest = 0.0, 0.0
+    improvements, computed, waited, chosen, least, largest = 0, 0, 0, 0, 0.0, 0.0
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows)
         stay(r, rows, gamma, v)
@@ -269,14 +268,13 @@ def factor_round(
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
         if hubs >= 0 and waited >= wait:
+            down = band.way(below, above, chosen)
             band.improve(indptr, indices, data, r, first, gamma, v, rows, number, hubs, below, above, left, columns, down)
-            waited, down = 0, band.turn(below, above, down)
-            computed += len(r)
+            waited, chosen, computed = 0, chosen + 1, computed + len(r)
         else:
             band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
-            waited += 1
-            computed += len(v)
+            waited, computed = waited + 1, computed + len(v)
         low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
         least, largest = extent(u)
         improvements, computed = improvements + 1, computed + len(r)
-    return seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk), computed, improvements
+    return seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk), computed, improvements, chosen
