@@ -10,7 +10,7 @@ import numpy as np
 from tightrope import archive, extras
 from tightrope.engine.certificate import Certificate
 from tightrope.engine.monitor import Monitor, Row, Status
-from tightrope.engine.opening import Played
+from tightrope.engine.opening import ENGINE, Played
 from tightrope.model.pairs import Pairs
 from tightrope.model.policy import Policy
 from tightrope.model.validate import frozen
@@ -86,22 +86,15 @@ class Solution:
         trace = Trace(tuple(run.rows))
         return cls(Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(run.choices))
 
-    @classmethod
-    def later(cls, mdp: MDP, algorithm: str, played: tuple[Any, ...]) -> Solution:
-        """The solution that an opening has come to, told when something of it is first asked for."""
-        solution = blank(cls)
-        tell(solution, "_told", (mdp, algorithm, played))
-        return solution
-
     if not TYPE_CHECKING:  # or every name would pass for a field
 
         def __getattr__(self, name: str) -> Any:
             known = self.__dict__
             told = known.get("_told")
             if told is not None and name in self.__dataclass_fields__:
-                mdp, algorithm, played = told
+                mdp, *played = told
                 run = Played.of(*played)
-                known.update(Solution.of(mdp, algorithm, run, run.status).__dict__)
+                known.update(Solution.of(mdp, ENGINE, run, run.status).__dict__)
                 known.pop("_told", None)  # maybe another thread asked, too
             if name in known:
                 return known[name]
@@ -224,6 +217,13 @@ class Solution:
             f"  {self.algorithm}\n  {self.model}\n"
             f"  v* in [{smallest:.6g}, {largest:.6g}]"
         )
+
+
+def later(played: tuple[Any, ...]) -> Solution:
+    """The solution that an opening has come to, told when something of it is first asked for."""
+    solution = blank(Solution)
+    tell(solution, "_told", played)
+    return solution
 
 
 def trace_rows(table: FloatArray) -> list[Row]:

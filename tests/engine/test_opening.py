@@ -41,8 +41,8 @@ def plays(monkeypatch):
     """What was played, in the order in which it was."""
     kept, play = [], Opening.play
 
-    def watched(self):
-        kept.append(play(self))
+    def watched(self, mdp):
+        kept.append(play(self, mdp))
         return kept[-1]
 
     monkeypatch.setattr(Opening, "play", watched)
@@ -148,8 +148,7 @@ def test_a_round_that_is_not_enough_for_once_is_not_taken_for_a_solution(monkeyp
     mdp = problems.gridworld(9, 8, gamma=0.99)
     first = tr.solve(mdp)
     opening = mdp.facts["room"].opening
-    loop = opening.loop
-    monkeypatch.setattr(opening, "loop", lambda *arguments: (kernels.rounds.NOTHING, *loop(*arguments)[1:]))
+    monkeypatch.setattr(opening, "loop", lambda *_: False)
     monkeypatch.setattr(opening, "resolved", True)
     same(tr.solve(mdp), first)
 
@@ -201,6 +200,20 @@ def test_what_a_solution_has_not_is_an_error_before_and_after_it_is_told(name):
         with pytest.raises(AttributeError, match=f"'Solution' object has no attribute '{name}'"):
             getattr(sol, name)
         assert sol.converged
+
+
+def test_what_a_round_tells_is_the_same_every_time():
+    """Solutions that were played share the account of their round: it never changes, whatever else the model is asked."""
+    mdp = problems.gridworld(9, 8, gamma=0.99)
+    first = tr.solve(mdp)
+    early = tr.solve(mdp)
+    account = mdp.facts["room"].opening.told.copy()
+    for how in ({"tol": 1e-3}, {"v0": np.ones(mdp.n_states)}, {"algorithm": tr.kappa_pi(0.5)}, {"tol": 1e-12}, {}):
+        tr.solve(mdp, **how)
+    late = tr.solve(mdp)
+    np.testing.assert_array_equal(mdp.facts["room"].opening.told, account)
+    for sol in (early, late):
+        same(sol, first)
 
 
 def test_threads_may_ask_the_same_solution():

@@ -7,7 +7,6 @@ more, to the same tolerance, gets there by the same round from the same argument
 from __future__ import annotations
 
 from functools import partial
-from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,36 +21,38 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray, IntArray
 
-#: What is known about what is no model.
-NONE: dict[str, Any] = {}
+#: What solves when no algorithm is named, as it prints.
+ENGINE = "Engine()"
 #: Python looks for a member of an enumeration as long as it takes to sweep three states.
 CONVERGED, INTERRUPTED = Status.CONVERGED, Status.INTERRUPTED
 
 
 class Opening:
-    """The round that was enough: the loop and all that it takes but u and the greedy pairs, and the model and tolerance."""
+    """The round that was enough: the loop and all that it takes but u and the greedy pairs, and the model and tolerance.
 
-    __slots__ = ("choices", "index", "loop", "model", "resolved", "states", "tol")
+    What the round tells is the same every time, so that nobody need copy it.
+    """
+
+    __slots__ = ("choices", "index", "loop", "model", "resolved", "states", "tol", "told")
 
     def __init__(self, mdp: MDP, tol: float, choices: list[str], loop: Any, *arguments: Any) -> None:
         self.model, self.states, self.index = mdp.arrays, mdp.n_states, mdp.first.dtype
-        self.tol, self.choices = tol, tuple(choices)
+        self.tol, self.choices, self.told = tol, tuple(choices), arguments[-1]
         self.loop, self.resolved = partial(loop, *arguments), False
 
-    def play(self) -> tuple[Any, ...] | None:
-        """The round once more, from nothing, as `Played.of` takes it; None if it was not enough for once."""
+    def play(self, mdp: MDP) -> tuple[Any, ...] | None:
+        """The model, and its round once more, from nothing, as `Played.of` takes it; None if it was not enough for once."""
         begin, status = perf_counter(), CONVERGED
         u, rows = empty(self.states), empty(self.states, self.index)
         try:
-            found = self.loop(u, rows)
+            enough = self.loop(u, rows)
         except KeyboardInterrupt:  # comes when the loop is over, and takes away what it has returned
-            status, found = INTERRUPTED, self.loop(u, rows)
-        _, _, _, _, low, high, scale, _ = found[0]
-        if not high - low <= self.tol * scale < inf:
+            status, enough = INTERRUPTED, self.loop(u, rows)
+        if not enough:
             return None
         if not self.resolved:
             self._resolve(u, rows)
-        return self.choices, u, rows, found, status, perf_counter() - begin
+        return mdp, self, u, rows, status, perf_counter() - begin
 
     def _resolve(self, u: FloatArray, rows: IntArray) -> None:
         """Have the loop for arguments of these types at hand: to look it up for thirty takes a microsecond."""
@@ -72,12 +73,12 @@ class Played(NamedTuple):
     status: Status
 
     @classmethod
-    def of(cls, choices: tuple[str, ...], u: FloatArray, rows: IntArray, found: Any, status: Status, seconds: float) -> Played:
-        """That of a round which returned this, when somebody asks for it: to name things takes longer than some rounds."""
-        (below, above, least, most, low, high, scale, floor), computed = found[:2]
+    def of(cls, opening: Opening, u: FloatArray, rows: IntArray, status: Status, seconds: float) -> Played:
+        """That of an opening, when somebody asks for it: to name things takes longer than some rounds."""
+        below, above, least, most, low, high, scale, floor, computed, *_ = opening.told.tolist()
         certificate = Certificate(u, low, high, scale, floor, (least, most))
-        row = Row(1, max(-below, above), certificate.gap, certificate.relative_gap, len(u), computed, seconds)
-        return cls((rows, certificate), (row,), choices, status)
+        row = Row(1, max(-below, above), certificate.gap, certificate.relative_gap, len(u), int(computed), seconds)
+        return cls((rows, certificate), (row,), opening.choices, status)
 
 
 def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
@@ -93,12 +94,15 @@ def remember(mdp: MDP, watch: Monitor, status: Status) -> None:
 
 def again(mdp: MDP, tol: float) -> tuple[Any, ...] | None:
     """`Opening.play` of a model that has just been solved to the same tolerance by one round; None if there was none such."""
-    facts: dict[str, Any] = getattr(mdp, "facts", NONE)
+    try:
+        facts = mdp.facts
+    except AttributeError:  # no model
+        return None
     room = facts.pop("room", None)  # nobody else has it now
     if room is None:
         return None
     opening, played = room.opening, None
     if opening is not None and opening.tol == tol and opening.model is mdp.arrays:
-        played = opening.play()
+        played = opening.play(mdp)
     facts["room"] = room
     return played

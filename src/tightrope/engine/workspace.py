@@ -43,7 +43,7 @@ class Workspace:
     #: Whether u = T v, with its greedy pairs and the range of its change, is known.
     looked = False
     #: What a round has seen in the end, where that was the last look.
-    _seen: tuple[float, ...] | None = None
+    _seen: list[float] | None = None
     #: The gap to reach and the gap there is, as last certified.
     goal, gap = 0.0, inf
     #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
@@ -226,43 +226,47 @@ class Workspace:
         Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
         """
         base = -inf if self.spread or not self.spreads else self.base
-        bellman, chain, change, goal, rate, lost, self.backwards = self._round(
+        bellman, chain, change, goal, rate, lost, backwards = self._round(
             "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
             (SCATTERED if self.scattered else 1.0) * budget, most, *self.order,
             self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks, not self.timed, *self.seeds,
         )  # fmt: skip
+        self.backwards = backwards > 0.0
         if self.chained:  # Python makes an object slower with its thirtieth attribute
             self.chained = False
         if lost > 0:
-            self._put_in_order(outward(self.mdp, lost))
+            self._put_in_order(outward(self.mdp, int(lost)))
             return self.gauss_seidel_round(budget, most)
         if base > -inf:
             self.mdp.facts["order"] = self.order
-        return bellman, chain, change, goal, rate
+        return int(bellman), int(chain), change, goal, rate
 
     def sweep_round(self, share: float, trial: int, patience: float, enough: float, most: int) -> tuple[int, int]:
         """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
         told = (self.low, self.high, self._unseen, share, trial, patience, enough, most, *self._prune())
-        n, swept, self.mixing = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
-        return n, swept
+        n, swept, self.mixing, *_ = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
+        return int(n), int(swept)
 
     def factor_round(self, wait: int, most: int) -> None:
         """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
         assert self.band is not None  # noqa: S101  (the method asks before)
         room = self.room.band(self.mdp, self.band)
         told = (self.low, self.high, self._unseen, *self.band, *room, wait, most)
-        n, chosen = self._round("factor_round", *self.model, *told)
-        self.factorised, self.chosen = self.factorised + n, self.chosen + chosen
+        n, chosen, *_ = self._round("factor_round", *self.model, *told)
+        self.factorised, self.chosen = self.factorised + int(n), self.chosen + int(chosen)
 
-    def _round(self, name: str, *told: Any) -> tuple[Any, ...]:
+    def _round(self, name: str, *told: Any) -> list[float]:
         """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""
-        loop, arguments = getattr(kernels.rounds, name), (self.v, *self.aim, *told, *self.mdp.rounding)
+        rounds, account = kernels.rounds, np.empty(kernels.rounds.TOLD)
+        loop, arguments = getattr(rounds, name), (self.v, *self.aim, *told, *self.mdp.rounding, account)
         from_nothing = self.base > -inf and not (self.looked or self.wide)  # a look and ceilings are more than the arguments say
-        seen, computed, *rest = loop(*arguments, self.u, self.rows)
-        self._seen, self.low, self.high = seen, seen[0], seen[1]
+        loop(*arguments, self.u, self.rows)
+        found = account.tolist()
+        self._seen, (computed, *rest) = found[: rounds.SEEN], found[rounds.SEEN :]
+        self.low, self.high = self._seen[:2]
         self.looked = self.high < inf
         self.room.round = (loop, *arguments) if from_nothing and self.looked else None
-        self.backups += computed
+        self.backups += int(computed)
         return rest
 
     @property

@@ -2,8 +2,9 @@
 
 A round ends when the bounds on v* are as close as asked: tol times the value scale, or atol where that is not negative, and
 never below `floor`, what rounding allows. It improves the policy at least once: whoever calls has seen that this is needed.
-Every round takes last what the next solve of the same model has anew, and returns first what was `seen` in the end and how many
-rows it has computed.
+Every round takes last what the next solve of the same model has anew, and returns whether it was enough. What it has come to is
+written to `told` at its end: what was seen, how many rows were computed, and numbers of its own. To hand them to Python one by
+one would take as long as to solve a model of four states.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ DEPTH = 0.1
 SETTLED = 1.2
 #: By how much one cycle can be hoped to shrink the change, for a look to be worth while.
 NEAR = 0.1
-#: What is seen without a look.
-NOTHING = (-np.inf, np.inf, -np.inf, np.inf, -np.inf, np.inf, np.inf, np.inf)
+#: How many numbers are seen in a look, and how many a round tells in all.
+SEEN, TOLD = 8, 16
 #: By how much the change of a Bellman sweep must have shrunk before there are leaps again: the policy may have to settle.
 AGAIN = 0.5
 #: Share of its change that a cycle leaves where it gains little: there is a budget then, and Bellman sweeps go to and fro.
@@ -71,10 +72,23 @@ def direction(up, down, backwards):
 
 
 @loop
-def seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk):
-    """All about a look, least <= T v <= largest and low <= T v - v <= high: these four, and the numbers of its certificate."""
+def tell(told, least, largest, low, high, tol, atol, reward_size, of_values, leak, grown, shrunk):
+    """What a look has seen, least <= T v <= largest and low <= T v - v <= high: these four, and the numbers of its certificate.
+
+    Returns whether the bounds on v* are as close as asked.
+    """
     below, above, scale, floor = bounds(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
-    return low, high, least, largest, below, above, scale, floor
+    told[0], told[1], told[2], told[3] = low, high, least, largest
+    told[4], told[5], told[6], told[7] = below, above, scale, floor
+    return above - below <= (tol * scale if atol < 0.0 else atol) < np.inf
+
+
+@loop
+def tell_nothing(told):
+    """What was seen without a look."""
+    for i in range(0, SEEN, 2):
+        told[i], told[i + 1] = -np.inf, np.inf
+    return False
 
 
 @loop
@@ -91,14 +105,14 @@ def look_at_rewards(r, first, gamma, base, u, rows):
 def gauss_seidel_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, held, begin, to_indices, to_data, to_r,
     base, backwards, budget, most, order, place, inner, settled, sinks, halves, seeds, after,
-    reward_size, of_values, leak, grown, shrunk, u, rows,
+    reward_size, of_values, leak, grown, shrunk, told, u, rows,
 ):  # fmt: skip
     """Bellman sweeps of v in place, with sweeps of the greedy policy's chain between them; looks where the end seems near.
 
     A finite `base` means that v is not known yet: values spread from the sinks, or `seeds`, first. `inner` is scratch where there
-    is an order, to hold values in it. Chains are swept in two `halves` side by side, unless time passes. Returns, after `NOTHING`
-    if there was no look at u = T v in the end, also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the
-    factor of the last cycle, how many states were lost on the way, if that was all then, and which way to go next.
+    is an order, to hold values in it. Chains are swept in two `halves` side by side, unless time passes. There may be no look at
+    u = T v in the end. Tells also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the factor of the
+    last cycle, how many states were lost on the way, if that was all then, and which way to go next.
     """
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
@@ -111,7 +125,9 @@ def gauss_seidel_round(
             indptr, indices, data, r, first, gamma, v, rows, base, backwards, order, settled, seeds, after
         )  # fmt: skip
         if lost > 0:
-            return NOTHING, cycles * len(r), cycles, 0, change, 0.0, rate, lost, backwards
+            told[8], told[9], told[10], told[11] = cycles * len(r), cycles, 0, change
+            told[12], told[13], told[14], told[15] = 0.0, rate, lost, backwards
+            return tell_nothing(told)
         near = not guessed
     while True:
         before, went, low, high = change, backwards, -np.inf, np.inf
@@ -138,8 +154,11 @@ def gauss_seidel_round(
                 low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
                 least, largest = extent(u)
                 computed += len(r)
-            found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk) if near else NOTHING
-            return found, computed, cycles, swept, change, goal, rate, 0, backwards
+            told[8], told[9], told[10], told[11] = computed, cycles, swept, change
+            told[12], told[13], told[14], told[15] = goal, rate, 0, backwards
+            if not near:
+                return tell_nothing(told)
+            return tell(told, least, largest, low, high, tol, atol, reward_size, of_values, leak, grown, shrunk)
         if near:
             copy(u, v)
             near = False
@@ -194,7 +213,7 @@ def sweep_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
     low, high, base, share, trial, patience, enough, most,
     ceilings, before, caution,
-    reward_size, of_values, leak, grown, shrunk, u, rows,
+    reward_size, of_values, leak, grown, shrunk, told, u, rows,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
@@ -202,7 +221,7 @@ def sweep_round(
     `pruned`, with a margin of `caution` times the size of values. A chain is swept until its change has a span of `share` of what
     it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. If more than `enough`
     sweeps are left after a few improvements, and more than after the first, that is the end of the round. u = T v at the end too.
-    Returns also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
+    Tells also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
     """
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
     first_share, promised = share, np.inf
@@ -213,8 +232,8 @@ def sweep_round(
         least, largest = extent(u)
         span, goal = high - low, span_goal(least, largest, low, high, gamma, tol, atol, floor)
         if improvements > 0 and (span <= goal or improvements >= most or slow):
-            found = seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk)
-            return found, computed + swept * len(v), improvements, swept, mixing
+            told[8], told[9], told[10], told[11] = computed + swept * len(v), improvements, swept, mixing
+            return tell(told, least, largest, low, high, tol, atol, reward_size, of_values, leak, grown, shrunk)
         if improvements == 0:
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
@@ -252,12 +271,12 @@ def sweep_round(
 def factor_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, low, high, base,
     number, hubs, below, above, left, columns, wait, most,
-    reward_size, of_values, leak, grown, shrunk, u, rows,
+    reward_size, of_values, leak, grown, shrunk, told, u, rows,
 ):  # fmt: skip
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     After `wait` improvements that are greedy, one less where v is not known yet, comes one that is made on the way through the
-    band. That costs more: see `band.improve`. Returns also the improvements, and how many were made on the way.
+    band. That costs more: see `band.improve`. Tells also the improvements, and how many were made on the way.
     """
     improvements, computed, waited, chosen, least, largest = 0, 0, 0, 0, 0.0, 0.0
     if base > -np.inf:
@@ -277,4 +296,5 @@ def factor_round(
         low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
         least, largest = extent(u)
         improvements, computed = improvements + 1, computed + len(r)
-    return seen(least, largest, low, high, reward_size, of_values, leak, grown, shrunk), computed, improvements, chosen
+    told[8], told[9], told[10] = computed, improvements, chosen
+    return tell(told, least, largest, low, high, tol, atol, reward_size, of_values, leak, grown, shrunk)

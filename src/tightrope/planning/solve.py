@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engine import Limits, Monitor, Room, Status, again, machine, remember
+from tightrope.engine import ENGINE, Limits, Monitor, Room, Status, again, machine, remember
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
-from tightrope.solution import Solution
+from tightrope.solution import Solution, later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.planning.iteration import PolicyIteration
-
-#: What solves when no algorithm is named, as it prints.
-ENGINE = "Engine()"
 
 
 def solve(
@@ -60,7 +57,7 @@ def solve(
     ):  # fmt: skip
         played = again(mdp, tol)
         if played is not None:
-            return Solution.later(mdp, ENGINE, played)
+            return later(played)
     if not hasattr(mdp, "n_states"):
         found = type(mdp).__name__
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
