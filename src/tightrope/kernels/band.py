@@ -102,38 +102,56 @@ def middle(S, below, above):
 
 @loop
 def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down):
-    """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in half the time.
+    """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in a third of the time.
 
-    What a row needs of the one before it stays out of memory, and which entry is which is no branch.
+    What a row needs of the one before it stays out of memory, its columns are met in the order in which they are stored, and
+    values are compared as fractions: one division a state is enough.
     """
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))
     inverse, link, x, worth, t = 0.0, 0.0, 0.0, 0.0, s
     last = uint64(hi) - uint64(lo) - ONE
     for p in range(last + ONE):
         l = s if rows is None else uint64(rows[s])
-        stop = l + ONE
+        stop, ahead = l + ONE, 0.0
         if first is not None:
             l, stop = uint64(first[s]), uint64(first[s + ONE])
+            if p < last:
+                ahead = old[s + step]
         begin, chosen, best = l, l, 0.0
-        share, pivot, after, of_chosen = 0.0, 0.0, 0.0, 0.0
+        share, pivot, after, of_chosen = 0.0, 1.0, 0.0, 0.0
         while l < stop:
-            back, own, on, total = 0.0, 1.0, 0.0, r[l]
-            for k in range(uint64(indptr[l]), uint64(indptr[l + ONE])):
-                j, weight = uint64(indices[k]), gamma * data[k]
-                if number[j] >= 0:
-                    if first is not None:
-                        total += weight * old[j]
-                    weight = 0.0
-                back += weight if j + step == s else 0.0
-                own -= weight if j == s else 0.0
-                on += weight if j == s + step else 0.0
+            k, end = uint64(indptr[l]), uint64(indptr[l + ONE])
+            lower, own, upper, total = 0.0, 1.0, 0.0, r[l]
+            if hubs == 0:
+                if k < end and uint64(indices[k]) < s:
+                    lower = gamma * data[k]
+                    k += ONE
+                if k < end and uint64(indices[k]) == s:
+                    own -= gamma * data[k]
+                    k += ONE
+                if k < end:
+                    upper = gamma * data[k]
+            else:
+                while k < end:
+                    j, weight = uint64(indices[k]), gamma * data[k]
+                    if number[j] >= 0:
+                        if first is not None:
+                            total += weight * old[j]
+                    elif j < s:
+                        lower = weight
+                    elif j == s:
+                        own -= weight
+                    else:
+                        upper = weight
+                    k += ONE
+            back, on = (lower, upper) if down else (upper, lower)
             back *= inverse
-            own = 1.0 / (own - back * link)
+            own -= back * link
             value = 0.0
             if first is not None:
                 total += back * worth
-                value = own * (total + on * old[s + step] if p < last else total)
-            if l == begin or value > best:
+                value = total + on * ahead
+            if l == begin or value * pivot > best * own:
                 best, chosen, share, pivot, after, of_chosen = value, l, back, own, on, total
             l += ONE
         if first is not None:
@@ -145,7 +163,7 @@ def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, co
                 if number[indices[k]] >= 0:
                     columns[s, 1 + number[indices[k]]] += gamma * data[k]
         x = r[chosen] + share * x
-        inverse, link, worth = pivot, after, of_chosen
+        inverse, link, worth = 1.0 / pivot, after, of_chosen
         columns[s, 0], band[s, 0], band[s, 1] = x, inverse, -link
         s, t = s + step, s
 
