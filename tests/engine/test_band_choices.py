@@ -62,6 +62,42 @@ def test_it_may_come_to_less_than_what_is_too_good_to_be_true():
     assert (improved(mdp, band, v, down=True)[0] < v - 1e-3).any()
 
 
+@pytest.mark.parametrize("down", [True, False])
+@pytest.mark.parametrize(("below", "above", "hubs"), [(1, 1, 0), (0, 1, 0), (1, 0, 0), (1, 1, 1), (2, 1, 0)])
+def test_two_threads_choose_to_the_same_bits(below, above, hubs, down):
+    """One begins in the middle as if there were nobody before, where moves are to next states and there are no hubs."""
+    for seed, S in enumerate((4, 7, 50, 301)):
+        rng = np.random.default_rng(seed)
+        mdp, band = banded_model(rng, S, 3, below, above, hubs)
+        v = tr.value(mdp, tr.Policy.uniform(mdp))
+        found = []
+        for threads in (1, 2):
+            new, rows = v.copy(), np.zeros(S, dtype=mdp.first.dtype)
+            direct.improve(mdp, unsigned(rows), band, band.room(S), new, down, threads)
+            found.append((new, rows))
+        (one, rows), (two, others) = found
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(rows, others)
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_who_begins_in_the_middle_is_wrong_until_the_other_comes(down, monkeypatch):
+    """The negative twin: what was found as if there were nobody before is not what is there, near the middle."""
+    S, resumed = 400, []
+    mdp, band = banded_model(np.random.default_rng(3), S, 3, 1, 1, 0)
+    v = tr.value(mdp, tr.Policy.uniform(mdp))
+    right = improved(mdp, band, v, down=down)[0]
+    new, rows = v.copy(), np.zeros(S, dtype=mdp.first.dtype)
+    for name in ("eliminate_next", "substitute_next"):
+        loop = getattr(kernels.band, name)
+        monkeypatch.setattr(kernels.band, name, lambda *a, loop=loop: resumed.append(True) if a[-1] else loop(*a))
+    direct.improve(mdp, unsigned(rows), band, band.room(S), new, down, 2)
+    assert len(resumed) == 2
+    wrong = np.flatnonzero(new != right)
+    assert len(wrong) > 0
+    assert np.abs(wrong - S // 2).max() < S // 3  # and what was wrong has faded far from there
+
+
 def swim(S, gamma=0.999):
     """A river: drift down for little, or swim up against it, where most is gained at the far end."""
 

@@ -92,6 +92,27 @@ def eliminate(mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArra
         team.each(kernels.band.combine, (columns, at_hubs, v), [part[:2] for part in parts], team_size)
 
 
+def improve(
+    mdp: MDP, rows: Any, band: Band, room: tuple[FloatArray, FloatArray], v: FloatArray, down: bool, threads: int
+) -> None:
+    """`kernels.band.improve`: a policy that states choose on the way through the band, and its value.
+
+    What a state needs to know of those before it fades with the distance. Another thread begins in the middle as if there were
+    nobody before; once this one arrives there, it goes on until it finds what the other has found, to the last bit.
+    """
+    (_, hubs, below, above), (left, columns), S = band, room, len(v)
+    if threads == 1 or hubs != 0 or max(below, above) != 1:
+        kernels.band.improve(*mdp.arrays, v, rows, *band, *room, down)
+        return
+    half, loops = S // 2, kernels.band
+    before, after = ((0, half, down), (half, S, down)) if down else ((half, S, down), (0, half, down))
+    system = (*mdp.arrays[:4], rows, mdp.gamma, band.number, hubs, left, columns, mdp.arrays[4], v)
+    team.each(loops.eliminate_next, system, [(*before, False), (*after, False)], threads)
+    loops.eliminate_next(*system, *after, True)
+    team.each(loops.substitute_next, (left, columns, v), [(*after, False), (*before, False)], threads)
+    loops.substitute_next(left, columns, v, *before, True)
+
+
 def narrow_band(P: sp.csr_array, first: IntArray | None = None, near: int = NEAR) -> Band | None:
     """The band around the diagonal that all but a few columns stay in; None when they are too many to be hubs.
 

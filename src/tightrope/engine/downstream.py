@@ -82,7 +82,7 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
             # Policies that have far to go may have begun badly. Whichever is better in a state, this one or that of the largest
             # rewards: to improve on both at once is at least as good as to improve on either.
             rows, other = np.empty_like(work.rows), np.empty(work.S)
-            kernels.best_pairs(*work.model[3:5], other, rows)
+            kernels.best_pairs(*work.model[3:5], other, rows, 0, work.S)
             if _search(work, rows):
                 other[:] = work.v
                 swept += evaluate(rows, other)

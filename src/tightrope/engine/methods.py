@@ -23,7 +23,6 @@ from tightrope.kernels.krylov import STEPS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tightrope.engine.direct import Band
     from tightrope.engine.outline import Parts
 
 #: Chain sweeps after which slow convergence is plain to see.
@@ -241,13 +240,6 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
                 work.backwards = not went
 
 
-def _choose(work: Workspace, band: Band) -> None:
-    """One improvement on the way through the band; threads cannot share it."""
-    down = kernels.band.way(band.below, band.above, work.chosen)
-    kernels.band.improve(*work.model, work.v, work.rows, *band, *work.room.band(work.mdp, band), down)
-    work.backups, work.chosen = work.backups + work.pairs, work.chosen + 1
-
-
 def factorise(work: Workspace) -> Callable[[], Report]:
     """Policy iteration: the greedy policy's chain solved exactly.
 
@@ -265,8 +257,8 @@ def factorise(work: Workspace) -> Callable[[], Report]:
             work.v = solve_chain(*work.chain(), work.gamma)
         elif band.hubs >= 0 and (before + (work.base > -inf) - wait) % (wait + 1) == 0:
             if fresh:
-                kernels.rounds.stay(work.model[3], work.rows, work.gamma, work.v)
-            _choose(work, band)
+                work.stay()
+            work.choose()
         else:
             work.eliminate()
         work.looked, work.factorised = False, before + 1

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from tightrope import kernels
 from tightrope.engine.certificate import Certificate, certify
-from tightrope.engine.direct import eliminate, factor_cost
+from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
@@ -187,10 +187,19 @@ class Workspace:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
         if self.looked:
             return
-        self.low, self.high = kernels.rounds.look_at_rewards(*self.model[3:], self.base, self.u, self.rows)
+        arguments = (*self.model[3:], self.base, self.u, self.rows)
+        self.low, self.high = extremes(team.each(kernels.rounds.look_at_rewards, arguments, self._parts(), self._threads))
         self.backups += self.pairs
         self.looked = True
         self._foresee((self.low + self.base, self.high + self.base))
+
+    def stay(self) -> None:
+        """v as if every state were stayed in for good."""
+        team.each(kernels.rounds.stay, (self.model[3], self.rows, self.gamma, self.v), self._parts(), self._threads)
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Ranges of states, one for each thread."""
+        return Sweeper(self.mdp, self._threads).parts
 
     def _foresee(self, extent: tuple[float, float]) -> None:
         """The gap to reach and the gap there is, up to rounding, after a look that left a u of this extent."""
@@ -279,6 +288,13 @@ class Workspace:
         assert self.band is not None  # noqa: S101  (the method asks before)
         eliminate(self.mdp, self.rows, self.band, self.room.band(self.mdp, self.band), self.v, self._threads)
         self.backups += self.S
+
+    def choose(self) -> None:
+        """A policy that states choose on the way through the band, the other way than the last time, and v = its value."""
+        assert self.band is not None  # noqa: S101  (the method asks before)
+        down = kernels.band.way(self.band.below, self.band.above, self.chosen)
+        improve(self.mdp, self.rows, self.band, self.room.band(self.mdp, self.band), self.v, down, self._threads)
+        self.backups, self.chosen = self.backups + self.pairs, self.chosen + 1
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""

@@ -101,21 +101,24 @@ def middle(S, below, above):
 
 
 @loop
-def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down):
+def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down, resumed):
     """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in a third of the time.
 
     What a row needs of the one before it stays out of memory, its columns are met in the order in which they are stored, and
-    values are compared as fractions: one division a state is enough.
+    values are compared as fractions: one division a state is enough. If `resumed`, rows follow those next to them, and the rest
+    is known as soon as a row comes to what is there already; there must be no hubs.
     """
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))
     inverse, link, x, worth, t = 0.0, 0.0, 0.0, 0.0, s
-    last = uint64(hi) - uint64(lo) - ONE
-    for p in range(last + ONE):
+    if resumed:
+        t = s - step
+        inverse, link, x, worth = band[t, 0], -band[t, 1], columns[t, 0], columns[t, 0]
+    for _ in range(uint64(hi) - uint64(lo)):
         l = s if rows is None else uint64(rows[s])
         stop, ahead = l + ONE, 0.0
         if first is not None:
             l, stop = uint64(first[s]), uint64(first[s + ONE])
-            if p < last:
+            if 0 <= s + step < uint64(len(old)):
                 ahead = old[s + step]
         begin, chosen, best = l, l, 0.0
         share, pivot, after, of_chosen = 0.0, 1.0, 0.0, 0.0
@@ -164,6 +167,8 @@ def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, co
                     columns[s, 1 + number[indices[k]]] += gamma * data[k]
         x = r[chosen] + share * x
         inverse, link, worth = 1.0 / pivot, after, of_chosen
+        if resumed and columns[s, 0] == x and band[s, 0] == inverse and band[s, 1] == -link:
+            return
         columns[s, 0], band[s, 0], band[s, 1] = x, inverse, -link
         s, t = s + step, s
 
@@ -179,7 +184,7 @@ def eliminate(indptr, indices, data, r, rows, gamma, number, hubs, below, above,
     for it, given what the states before it have chosen to do until they are left, and what is `old` for those after it and hubs.
     """
     if max(below, above) == 1:
-        eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down)
+        eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down, False)
         return
     behind, ahead = (uint64(below), uint64(above)) if down else (uint64(above), uint64(below))
     s, step = (uint64(lo), ONE) if down else (uint64(hi) - ONE, uint64(-1))  # backwards too: unsigned numbers wrap around
@@ -266,6 +271,22 @@ def meet(band, columns, below, above, v):
 
 
 @loop
+def substitute_next(band, columns, v, lo, hi, down, resumed):
+    """`substitute` where moves are to the next state at most and there are no hubs; what v is at the inner end counts as known.
+
+    If `resumed`, the rest is known as soon as a row comes to what is there already.
+    """
+    s, step = (uint64(hi) - ONE, ONE) if down else (uint64(lo), uint64(-1))
+    total = v[s + step] if 0 <= s + step < uint64(len(v)) else 0.0
+    for _ in range(uint64(hi) - uint64(lo)):
+        total = (columns[s, 0] - band[s, 1] * total) * band[s, 0]
+        if resumed and v[s] == total:
+            return
+        v[s] = total
+        s -= step
+
+
+@loop
 def substitute(band, columns, below, above, v, lo, hi, down):
     """[x Y] in the rows lo..hi-1 from the inner end outwards, once the unknowns at the middle are known; x goes to v as well.
 
@@ -273,6 +294,10 @@ def substitute(band, columns, below, above, v, lo, hi, down):
     """
     S = len(columns)
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
+    if max(below, above) == 1 and columns.shape[1] == 1:
+        known = known if hi - lo < S else 0
+        substitute_next(band, columns, v, lo if down else lo + known, hi - known if down else hi, down, False)
+        return
     last = hi - lo - 1 - (known if hi - lo < S else 0)
     for i in range(columns.shape[1]):
         s = lo + last if down else hi - 1 - last

@@ -92,12 +92,16 @@ def tell_nothing(told):
 
 
 @loop
-def look_at_rewards(r, first, gamma, base, u, rows):
-    """A look at v = `base` everywhere, up to rounding: u = T v and its greedy pairs. Returns the smallest and largest change."""
-    best_pairs(r, first, u, rows)
-    for s in range(uint64(len(u))):
+def look_at_rewards(r, first, gamma, base, u, rows, lo, hi):
+    """A look at v = `base` everywhere, up to rounding: u = T v and its greedy pairs in the states lo..hi-1.
+
+    Returns the smallest and largest change.
+    """
+    best_pairs(r, first, u, rows, lo, hi)
+    least, most = np.inf, -np.inf
+    for s in range(uint64(lo), uint64(hi)):
         u[s] += gamma * base
-    least, most = extent(u)
+        least, most = min(least, u[s]), max(most, u[s])
     return least - base, most - base
 
 
@@ -191,9 +195,9 @@ def gauss_seidel_round(
 
 
 @loop
-def stay(r, rows, gamma, v):
-    """v as if every state were stayed in for good: nearer to the truth than a constant where moves are to near states."""
-    for s in range(len(v)):
+def stay(r, rows, gamma, v, lo, hi):
+    """v as if the states lo..hi-1 were stayed in for good: nearer to the truth than a constant where moves are to near states."""
+    for s in range(uint64(lo), uint64(hi)):
         v[s] = r[rows[s]] / (1.0 - gamma)
 
 
@@ -226,7 +230,7 @@ def sweep_round(
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
     first_share, promised = share, np.inf
     if base > -np.inf:
-        low, high = look_at_rewards(r, first, gamma, base, u, rows)
+        low, high = look_at_rewards(r, first, gamma, base, u, rows, 0, len(v))
         computed = len(r)
     while True:
         least, largest = extent(u)
@@ -280,8 +284,8 @@ def factor_round(
     """
     improvements, computed, waited, chosen, least, largest = 0, 0, 0, 0, 0.0, 0.0
     if base > -np.inf:
-        low, high = look_at_rewards(r, first, gamma, base, u, rows)
-        stay(r, rows, gamma, v)
+        low, high = look_at_rewards(r, first, gamma, base, u, rows, 0, len(v))
+        stay(r, rows, gamma, v, 0, len(v))
         computed, waited = len(r), 1
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)

@@ -285,9 +285,9 @@ def extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r
 
 
 @loop
-def best_pairs(q, first, out, rows):
-    """The maximum of q over each state's pairs and the lowest pair that attains it."""
-    for s in range(uint64(len(first) - 1)):
+def best_pairs(q, first, out, rows, lo, hi):
+    """The maximum of q over the pairs of each of the states lo..hi-1, and the lowest pair that attains it."""
+    for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = uint64(first[s])
         for l in range(uint64(first[s]), uint64(first[s + ONE])):

@@ -70,7 +70,7 @@ def best(q: FloatArray, pairs: Pairs) -> tuple[FloatArray, Any]:
     """max_a q(s,a) [S] and the lowest pair that attains it [S]."""
     top = np.empty(pairs.n_states)
     rows = np.empty(pairs.n_states, dtype=pairs.first.dtype)
-    kernels.best_pairs(q, unsigned(pairs.first), top, rows)
+    kernels.best_pairs(q, unsigned(pairs.first), top, rows, 0, len(top))
     return top, rows
 
 
