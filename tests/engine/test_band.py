@@ -12,6 +12,12 @@ from tightrope.engine import direct
 from tightrope.kernels import team, unsigned
 
 
+@pytest.fixture(autouse=True)
+def compiled():
+    """Indices wrap around only there: a range that is empty in plain Python may be endless."""
+    kernels.tiers.compile_loops()
+
+
 def banded(rng, S, below, above, hubs):
     """A stochastic matrix within a band, but for a column of some hub in every row; and the number of each hub."""
     P, number = np.zeros((S, S)), np.full(S, -1, dtype=np.int32)

@@ -14,6 +14,12 @@ from tightrope.kernels import team, unsigned
 GAMMA = 0.95
 
 
+@pytest.fixture(autouse=True)
+def compiled():
+    """Indices wrap around only there: a range that is empty in plain Python may be endless."""
+    kernels.tiers.compile_loops()
+
+
 def banded_model(rng, S, A, below, above, hubs):
     """Moves within a band, and to some hub now and then; the band as elimination takes it."""
     number = np.full(S, -1, dtype=np.int32)
@@ -52,6 +58,27 @@ def test_it_is_the_value_of_what_was_chosen_and_no_less_than_a_backup(below, abo
         best = optimum(mdp)
         assert (new <= best + 1e-10).all()
         np.testing.assert_allclose(improved(mdp, band, best, down=down)[0], best, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("down", [True, False])
+@pytest.mark.parametrize("hubs", [0, 1, 3])
+@pytest.mark.parametrize(("below", "above"), SHAPES)
+def test_nothing_depends_on_what_memory_held_before(below, above, hubs, down):
+    for S in (5, 40):
+        mdp, band = banded_model(np.random.default_rng(S), S, 3, below, above, hubs)
+        found = []
+        for held in (0.0, np.nan):
+            rows, room = np.zeros(S, dtype=mdp.first.dtype), band.room(S)
+            for array in room:
+                array.fill(held)
+            v, chosen = np.full(S, held), np.zeros(S)
+            kernels.band.value(*mdp.arrays[:4], mdp.first[:-1].copy(), GAMMA, *band, *room, v)
+            for array in room:
+                array.fill(held)
+            kernels.band.improve(*mdp.arrays[:5], GAMMA, chosen, unsigned(rows), *band, *room, down)
+            found.append((v, chosen, rows))
+        for clean, held in zip(*found, strict=True):
+            np.testing.assert_array_equal(clean, held)
 
 
 def test_it_may_come_to_less_than_what_is_too_good_to_be_true():

@@ -160,7 +160,7 @@ def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, co
         if first is not None:
             rows[s] = chosen
         for i in range(1, 1 + hubs):
-            columns[s, i] = share * columns[t, i]
+            columns[s, i] = share * columns[t, i] if share != 0.0 else 0.0  # there may be anything where nobody was before
         if hubs > 0:
             for k in range(uint64(indptr[chosen]), uint64(indptr[chosen + ONE])):
                 if number[indices[k]] >= 0:
@@ -296,7 +296,8 @@ def substitute(band, columns, below, above, v, lo, hi, down):
     ahead, known, sign = (above, below, 1) if down else (below, above, -1)
     if max(below, above) == 1 and columns.shape[1] == 1:
         known = known if hi - lo < S else 0
-        substitute_next(band, columns, v, lo if down else lo + known, hi - known if down else hi, down, False)
+        if known < hi - lo:  # otherwise nothing is left, or was there to begin with
+            substitute_next(band, columns, v, lo if down else lo + known, hi - known if down else hi, down, False)
         return
     last = hi - lo - 1 - (known if hi - lo < S else 0)
     for i in range(columns.shape[1]):
