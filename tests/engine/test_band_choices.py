@@ -16,7 +16,7 @@ GAMMA = 0.95
 
 @pytest.fixture(autouse=True)
 def compiled():
-    """Indices wrap around only there: a range that is empty in plain Python may be endless."""
+    """What users run: indices are unsigned there, and memory is not asked whether it was written."""
     kernels.tiers.compile_loops()
 
 

@@ -102,7 +102,7 @@ def middle(S, below, above):
 
 @loop
 def eliminate_next(indptr, indices, data, r, rows, gamma, number, hubs, band, columns, first, old, lo, hi, down, resumed):
-    """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in a third of the time.
+    """`eliminate` where moves are to the next state at most, but for hubs, as in queues: the same in less time.
 
     What a row needs of the one before it stays out of memory, its columns are met in the order in which they are stored, and
     values are compared as fractions: one division a state is enough. If `resumed`, rows follow those next to them, and the rest
