@@ -29,13 +29,14 @@ CLOSE = (
 LONG_ENOUGH = 1e-3
 #: A limit that is never reached; a solve with a limit is set up anew.
 NEVER = 1e9
-#: Where a loop returns counts, from which place on, and what they count.
+#: What rounds count: the first of the numbers of their own that they tell.
 COUNTS = {
-    "gauss_seidel_round": (2, "Bellman sweeps", "chain sweeps"),
-    "sweep_round": (2, "improvements"),
-    "factor_round": (2, "eliminations"),
-    "split_sweeps": (0, "chain sweeps"),
+    "gauss_seidel_round": ("Bellman sweeps", "chain sweeps"),
+    "sweep_round": ("improvements",),
+    "factor_round": ("eliminations",),
 }
+#: The place of what a round has told among its arguments, and of the first number of its own there, after the rows computed.
+ACCOUNT, OWN = -3, kernels.rounds.SEEN + 1
 
 
 def solve_time(mdp, algorithm, budget, **options):
@@ -51,12 +52,13 @@ def watched():
     calls = []
 
     def timed(name, loop):
-        begin, *words = COUNTS.get(name, (0,))
+        words = COUNTS.get(name, ())
 
         def run(*arguments):
             begun = time.perf_counter()
             found = loop(*arguments)
-            calls.append([name, time.perf_counter() - begun, list(found[begin : begin + len(words)]) if words else []])
+            taken = time.perf_counter() - begun
+            calls.append([name, taken, arguments[ACCOUNT][OWN : OWN + len(words)].tolist() if words else []])
             return found
 
         run.get_overload = lambda types: timed(name, loop.get_overload(types))  # what an opening asks for
@@ -98,7 +100,7 @@ def anatomy(mdp, algorithm, budget):
     mdp.facts.pop("room", None)
     loops = {}
     for (name, _, counts), least in zip(calls, seconds.tolist(), strict=True):
-        words = COUNTS.get(name, (0,))[1:]
+        words = COUNTS.get(name, ())
         there = loops.setdefault(name, {"calls": 0, "seconds": 0.0, "did": dict.fromkeys(words, 0)})
         there["calls"] += 1
         there["seconds"] += least
