@@ -115,9 +115,9 @@ def test_who_begins_in_the_middle_is_wrong_until_the_other_comes(down, monkeypat
     v = tr.value(mdp, tr.Policy.uniform(mdp))
     right = improved(mdp, band, v, down=down)[0]
     new, rows = v.copy(), np.zeros(S, dtype=mdp.first.dtype)
-    for name in ("eliminate_next", "substitute_next"):
-        loop = getattr(kernels.band, name)
-        monkeypatch.setattr(kernels.band, name, lambda *a, loop=loop: resumed.append(True) if a[-1] else loop(*a))
+    for name in ("eliminate", "substitute"):
+        loop = getattr(kernels.tridiagonal, name)
+        monkeypatch.setattr(kernels.tridiagonal, name, lambda *a, loop=loop: resumed.append(True) if a[-1] else loop(*a))
     direct.improve(mdp, unsigned(rows), band, band.room(S), new, down, 2)
     assert len(resumed) == 2
     wrong = np.flatnonzero(new != right)

@@ -9,7 +9,7 @@ from peers.worlds import dice
 import tightrope as tr
 from tightrope import problems
 from tightrope.cli.warm import shuffled
-from tightrope.engine import methods
+from tightrope.engine import methods, rounds
 from tightrope.engine.choice import NAMES
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
@@ -40,7 +40,7 @@ def test_an_order_that_an_earlier_solve_has_found_changes_no_hope():
 def test_a_round_ends_when_more_is_left_than_it_promised(enough):
     """Policies that improve for long: after three of them more sweeps are left than after the first."""
     work = working(dice(60, 0.95))
-    improved, _ = work.sweep_round(0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW)
+    improved, _ = rounds.sweep_round(work, 0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW)
     assert (improved == 3) == (enough < 1e3)
     exact = tr.solve(work.mdp, tr.policy_iteration(), tol=1e-9)
     found = work.certificate()
@@ -51,7 +51,7 @@ def test_a_round_ends_when_more_is_left_than_it_promised(enough):
 def test_a_promise_that_is_kept_is_not_broken():
     """Chains that mix at once: with no patience at all the round goes on."""
     mdp = problems.garnet(200, 2, 20, gamma=0.95, seed=1)
-    found = [working(mdp).sweep_round(0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW) for enough in (0.0, inf)]
+    found = [rounds.sweep_round(working(mdp), 0.1, methods.TRIAL, 16.0, enough, methods.IN_A_ROW) for enough in (0.0, inf)]
     assert found[0] == found[1]
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import direct, sweep
+from tightrope.engine import direct, rounds, sweep
 from tightrope.engine.monitor import Aim
 from tightrope.engine.sweep import Sweeper
 from tightrope.engine.workspace import Workspace
@@ -53,7 +53,7 @@ def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
     work.chaining = True
     work.look()
     assert work.chained
-    work.gauss_seidel_round(np.inf, 40)
+    rounds.gauss_seidel_round(work, np.inf, 40)
     assert work.looked
     work.take_chain()
     np.testing.assert_array_equal(held_chain(work, mdp)[0], mdp.P[work.rows.astype(int)].toarray())

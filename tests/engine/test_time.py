@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import choice as choosing
-from tightrope.engine import methods, outline
+from tightrope.engine import methods, outline, rounds
 from tightrope.engine.choice import IN_TIME, NAMES, Choice
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
@@ -266,7 +266,7 @@ def test_without_levels_the_same_sweeps_take_longer():
         mdp = seasons()
         work = Workspace(mdp, np.zeros(mdp.n_states), Aim(1e-6, -1.0))
         work.has_sinks = sinks  # what values are not levelled for
-        *_, change, goal, _ = work.gauss_seidel_round(np.inf, 1000)
+        *_, change, goal, _ = rounds.gauss_seidel_round(work, np.inf, 1000)
         assert change <= goal
         backups.append(work.backups)
     levelled, plain = backups

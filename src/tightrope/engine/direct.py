@@ -104,13 +104,13 @@ def improve(
     if threads == 1 or hubs != 0 or max(below, above) != 1:
         kernels.band.improve(*mdp.arrays, v, rows, *band, *room, down)
         return
-    half, loops = S // 2, kernels.band
+    half, loops = S // 2, kernels.tridiagonal
     before, after = ((0, half, down), (half, S, down)) if down else ((half, S, down), (0, half, down))
     system = (*mdp.arrays[:4], rows, mdp.gamma, band.number, hubs, left, columns, mdp.arrays[4], v)
-    team.each(loops.eliminate_next, system, [(*before, False), (*after, False)], threads)
-    loops.eliminate_next(*system, *after, True)
-    team.each(loops.substitute_next, (left, columns, v), [(*after, False), (*before, False)], threads)
-    loops.substitute_next(left, columns, v, *before, True)
+    team.each(loops.eliminate, system, [(*before, False), (*after, False)], threads)
+    loops.eliminate(*system, *after, True)
+    team.each(loops.substitute, (left, columns, v), [(*after, False), (*before, False)], threads)
+    loops.substitute(left, columns, v, *before, True)
 
 
 def narrow_band(P: sp.csr_array, first: IntArray | None = None, near: int = NEAR) -> Band | None:

@@ -16,7 +16,7 @@ from tightrope import kernels
 from tightrope.engine.direct import solve_chain
 from tightrope.engine.downstream import downstream_round
 from tightrope.engine.outline import components, numbered
-from tightrope.engine.workspace import SCATTERED, Workspace
+from tightrope.engine.rounds import SCATTERED, factor_round, gauss_seidel_round, sweep_round
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tightrope.engine.outline import Parts
+    from tightrope.engine.workspace import Workspace
 
 #: Chain sweeps after which slow convergence is plain to see.
 TRIAL = 16
@@ -76,7 +77,7 @@ def sweep(work: Workspace) -> Callable[[], Report]:
     improved = 1
     if work.small:
         enough = QUICK * work.actions if hope(work) < HOPE else inf
-        improved, n = work.sweep_round(share, trial, PATIENCE * work.actions, enough, work.improvements)
+        improved, n = sweep_round(work, share, trial, PATIENCE * work.actions, enough, work.improvements)
     else:
         work.look_at_rewards()
         told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
@@ -121,7 +122,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
         work.arrange()
     if not work.spreads:
         work.base = -inf  # sweeps begin with v as it is, be it zeros
-    run = Workspace.gauss_seidel_round if work.small else _cycles
+    run = gauss_seidel_round if work.small else _cycles
     bellman, chain, change, goal, rate = run(work, budget, CYCLES)
     work.spread = True
 
@@ -251,7 +252,7 @@ def factorise(work: Workspace) -> Callable[[], Report]:
     before, cost = work.factorised, work.factor_cost()
     wait = 0 if band is None else int(CHOOSING * work.pairs * band.cost / (cost + work.nnz))
     if at_once:
-        work.factor_round(wait, work.improvements)
+        factor_round(work, wait, work.improvements)
     else:
         if band is None:
             work.v = solve_chain(*work.chain(), work.gamma)

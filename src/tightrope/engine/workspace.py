@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 CALL = 64
 #: Pairs of sweeps of a chain between two looks at how far it has come.
 PAIRS = 2
-#: Share of its budget that Gauss-Seidel has where no order brings states near to their successors.
-SCATTERED = 0.25
 #: Span of the change, as a share of twice its middle, below which an error is taken for a constant.
 CONSTANT = 0.05
 
@@ -43,7 +41,7 @@ class Workspace:
     #: Whether u = T v, with its greedy pairs and the range of its change, is known.
     looked = False
     #: What a round has seen in the end, where that was the last look.
-    _seen: list[float] | None = None
+    seen: list[float] | None = None
     #: The gap to reach and the gap there is, as last certified.
     goal, gap = 0.0, inf
     #: When to stop, by `time.perf_counter`; rounds of large models look at the clock.
@@ -121,7 +119,7 @@ class Workspace:
         return self.order[0] is not None and self.order[0] is self.order[1]
 
     @property
-    def _settled(self) -> bool:
+    def settled(self) -> bool:
         """Whether it is known which order is best; P alone decides, so that a twin with other rewards finds the same."""
         return "order" in self.mdp.facts
 
@@ -142,7 +140,7 @@ class Workspace:
 
     def look(self) -> None:
         """Back v up once: u, the greedy pairs and the range of the change."""
-        ceilings, before, caution = self._prune()
+        ceilings, before, caution = self.prune()
         if ceilings is not None:
             risen, size = kernels.pruned.rise(self.v, before)
             arguments = (*self.model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
@@ -156,10 +154,10 @@ class Workspace:
         else:
             self.low, self.high = Sweeper(self.mdp, self._threads).backup_into(self.v, self.u, self.rows)
         self.backups += self.pairs
-        self.looked, self._seen, self.chained = True, None, self.chaining
+        self.looked, self.seen, self.chained = True, None, self.chaining
         self.held &= not self.chaining
 
-    def _prune(self) -> tuple[Any, Any, float]:
+    def prune(self) -> tuple[Any, Any, float]:
         """Ceilings on what pairs are worth, for which v, and the share of v that is more than rounding; None if rows are narrow.
 
         At first they are infinite, and any pair will do to begin with.
@@ -178,9 +176,9 @@ class Workspace:
 
     def certificate(self) -> Certificate:
         """What the last look proves."""
-        if self._seen is None:
+        if self.seen is None:
             return certify(self.mdp, self.u, self.low, self.high)
-        _, _, least, most, low, high, scale, floor = self._seen
+        _, _, least, most, low, high, scale, floor = self.seen
         return new(Certificate, (self.u, low, high, scale, floor, (least, most)))
 
     def look_at_rewards(self) -> None:
@@ -229,60 +227,6 @@ class Workspace:
             if centre and not self.has_sinks and self.span < CONSTANT * abs(self.low + self.high):
                 self.v += 0.5 * (self.low + self.high) * self.gamma / (1.0 - self.gamma)
 
-    def gauss_seidel_round(self, budget: float, most: int) -> tuple[int, int, float, float, float]:
-        """Bellman sweeps of v in place, chain sweeps between them, until the change is small enough. For small models.
-
-        Returns how many there were of each, the last change, the one aimed at, and the factor of the last cycle.
-        """
-        base = -inf if self.spread or not self.spreads else self.base
-        bellman, chain, change, goal, rate, lost, backwards = self._round(
-            "gauss_seidel_round", *self.model, *self.room.slots(self.mdp, self.order[0]), base, self.backwards,
-            (SCATTERED if self.scattered else 1.0) * budget, most, *self.order,
-            self.room.inner(self.mdp, self.order[0]), self._settled, self.has_sinks, not self.timed, *self.seeds,
-        )  # fmt: skip
-        self.backwards = backwards > 0.0
-        if self.chained:  # Python makes an object slower with its thirtieth attribute
-            self.chained = False
-        if lost > 0:
-            self._put_in_order(outward(self.mdp, int(lost)))
-            return self.gauss_seidel_round(budget, most)
-        if base > -inf:
-            self.mdp.facts["order"] = self.order
-        return int(bellman), int(chain), change, goal, rate
-
-    def sweep_round(self, share: float, trial: int, patience: float, enough: float, most: int) -> tuple[int, int]:
-        """Improvements and sweeps of the greedy policies' chains; returns how many of each. For small models."""
-        told = (self.low, self.high, self._unseen, share, trial, patience, enough, most, *self._prune())
-        n, swept, self.mixing, *_ = self._round("sweep_round", *self.model, *self.room.chain(self.mdp), *told)
-        return int(n), int(swept)
-
-    def factor_round(self, wait: int, most: int) -> None:
-        """Improvements of the policy, each evaluated by elimination in the band. For small models that are one."""
-        assert self.band is not None  # noqa: S101  (the method asks before)
-        room = self.room.band(self.mdp, self.band)
-        told = (self.low, self.high, self._unseen, *self.band, *room, wait, most)
-        n, chosen, *_ = self._round("factor_round", *self.model, *told)
-        self.factorised, self.chosen = self.factorised + int(n), self.chosen + int(chosen)
-
-    def _round(self, name: str, *told: Any) -> list[float]:
-        """Call a round of `kernels.rounds`, take note of what it has seen, and return the rest of what it returns."""
-        rounds, account = kernels.rounds, np.empty(kernels.rounds.TOLD)
-        loop, arguments = getattr(rounds, name), (self.v, *self.aim, *told, *self.mdp.rounding, account)
-        from_nothing = self.base > -inf and not (self.looked or self.wide)  # a look and ceilings are more than the arguments say
-        loop(*arguments, self.u, self.rows)
-        found = account.tolist()
-        self._seen, (computed, *rest) = found[: rounds.SEEN], found[rounds.SEEN :]
-        self.low, self.high = self._seen[:2]
-        self.looked = self.high < inf
-        self.room.round = (loop, *arguments) if from_nothing and self.looked else None
-        self.backups += int(computed)
-        return rest
-
-    @property
-    def _unseen(self) -> float:
-        """What v is everywhere if there has been no look at it yet; the round that is told so looks first."""
-        return -inf if self.looked else self.base
-
     def eliminate(self) -> None:
         """v = the value of the greedy policy, by elimination in the band."""
         assert self.band is not None  # noqa: S101  (the method asks before)
@@ -298,26 +242,26 @@ class Workspace:
 
     def spread_values(self) -> tuple[int, bool]:
         """Values that spread from the sinks; returns how many sweeps that took, and whether any value is a guess."""
-        arguments = (*self.model, self.v, self.rows, self.base, self.backwards, self.order[0], self._settled, *self.seeds)
+        arguments = (*self.model, self.v, self.rows, self.base, self.backwards, self.order[0], self.settled, *self.seeds)
         n, self.backwards, guessed, lost = kernels.spread.spread_values(*arguments)
         self.backups += n * self.pairs
         if lost > 0:
-            self._put_in_order(outward(self.mdp, lost))
+            self.put_in_order(outward(self.mdp, lost))
             return self.spread_values()
         self.mdp.facts["order"] = self.order
         return n, guessed
 
     def arrange(self) -> None:
         """Put states in order if values would spread slowly otherwise, even if they have: P alone is to decide. u is scratch."""
-        if self._settled or self.timed:
+        if self.settled or self.timed:
             return
         n, lost, ends = 0, 0, outline(self.mdp).ends
         if self.has_sinks or ends is not None:
             n, _, _, lost = kernels.spread.spread_values(*self.model, self.u, self.rows, 0.0, True, None, False, ends, 0.0)
             self.backups += n * self.pairs
-        self._put_in_order(outward(self.mdp, lost) if lost > 0 else self.order if n > 0 else nearby(self.mdp))
+        self.put_in_order(outward(self.mdp, lost) if lost > 0 else self.order if n > 0 else nearby(self.mdp))
 
-    def _put_in_order(self, order: tuple[Any, Any]) -> None:
+    def put_in_order(self, order: tuple[Any, Any]) -> None:
         """Sweep states in this order from now on."""
         self.mdp.facts["order"] = self.order = order
         self.backwards, self.held = order[0] is None, False

@@ -21,6 +21,7 @@ _MODULES = (
     "rounds",
     "krylov",
     "downstream",
+    "tridiagonal",
     "band",
     "pruned",
     "spread",

@@ -21,7 +21,7 @@ SMALL = 20_000
 #: Seconds of plain Python after which loops are compiled.
 PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
-MODULES = ("bounds", "serial", "in_place", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
+MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
