@@ -246,21 +246,22 @@ def factorise(work: Workspace) -> Callable[[], Report]:
 
     Best on bands and planar graphs, where values neither mix nor spread fast.
     """
-    band, at_once, fresh = work.band, work.small and work.band is not None, not work.looked
-    if not at_once:
+    band, before = work.band, work.factorised
+    if band is None:
         work.look_at_rewards()
-    before, cost = work.factorised, work.factor_cost()
+    cost = work.factor_cost()
     wait = 0 if band is None else int(CHOOSING * work.pairs * band.cost / (cost + work.nnz))
-    if at_once:
+    if work.small and band is not None:
         factor_round(work, wait, work.improvements)
     else:
         if band is None:
             work.v = solve_chain(*work.chain(), work.gamma)
         elif band.hubs >= 0 and (before + (work.base > -inf) - wait) % (wait + 1) == 0:
-            if fresh:
+            if not work.looked:
                 work.stay()
             work.choose()
         else:
+            work.look_at_rewards()
             work.eliminate()
         work.looked, work.factorised = False, before + 1
 

@@ -193,7 +193,7 @@ class Workspace:
 
     def stay(self) -> None:
         """v as if every state were stayed in for good."""
-        team.each(kernels.rounds.stay, (self.model[3], self.rows, self.gamma, self.v), self._parts(), self._threads)
+        team.each(kernels.rounds.stay, (*self.model[3:], self.v), self._parts(), self._threads)
 
     def _parts(self) -> list[tuple[int, int]]:
         """Ranges of states, one for each thread."""

@@ -195,10 +195,13 @@ def gauss_seidel_round(
 
 
 @loop
-def stay(r, rows, gamma, v, lo, hi):
+def stay(r, first, gamma, v, lo, hi):
     """v as if the states lo..hi-1 were stayed in for good: nearer to the truth than a constant where moves are to near states."""
     for s in range(uint64(lo), uint64(hi)):
-        v[s] = r[rows[s]] / (1.0 - gamma)
+        best = -np.inf
+        for l in range(uint64(first[s]), uint64(first[s + uint64(1)])):
+            best = max(best, r[l])
+        v[s] = best / (1.0 - gamma)
 
 
 @loop
@@ -280,13 +283,17 @@ def factor_round(
     """Policy iteration from a look, by elimination in a band, up to `most` improvements; begins and ends as `sweep_round` does.
 
     After `wait` improvements that are greedy, one less where v is not known yet, comes one that is made on the way through the
-    band. That costs more: see `band.improve`. Tells also the improvements, and how many were made on the way.
+    band. That costs more: see `band.improve`. Where it comes first, nobody need look before. Tells also the improvements, and how
+    many were made on the way.
     """
     improvements, computed, waited, chosen, least, largest = 0, 0, 0, 0, 0.0, 0.0
     if base > -np.inf:
-        low, high = look_at_rewards(r, first, gamma, base, u, rows, 0, len(v))
-        stay(r, rows, gamma, v, 0, len(v))
-        computed, waited = len(r), 1
+        waited = 1
+        if hubs >= 0 and waited >= wait:
+            stay(r, first, gamma, v, 0, len(v))
+        else:
+            low, high = look_at_rewards(r, first, gamma, base, u, rows, 0, len(v))
+            computed = len(r)
     while improvements == 0 or (
         improvements < most and high - low > span_goal(least, largest, low, high, gamma, tol, atol, floor)
     ):
