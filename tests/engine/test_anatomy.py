@@ -1,14 +1,10 @@
 """The script that says where a solve's time goes sees what rounds say they did."""
 
-import sys
-from pathlib import Path
-
+import anatomy
 import pytest
 
 import tightrope as tr
 from tightrope import kernels, problems
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize(
@@ -19,10 +15,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
         (problems.queue(99, gamma=0.99), tr.kappa_pi(0.9), "factor_round", "eliminations"),
     ],
 )
-def test_rounds_and_what_they_did_are_seen(monkeypatch, mdp, algorithm, loop, did):
-    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-    import anatomy
-
+def test_rounds_and_what_they_did_are_seen(mdp, algorithm, loop, did):
     kernels.tiers.compile_loops()
     found = anatomy.anatomy(mdp, algorithm, 0.0)
     seen = found["loops"][loop]
