@@ -4,7 +4,9 @@ import anatomy
 import pytest
 
 import tightrope as tr
-from tightrope import kernels, problems
+from tightrope import problems
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 
 @pytest.mark.parametrize(
@@ -16,7 +18,6 @@ from tightrope import kernels, problems
     ],
 )
 def test_rounds_and_what_they_did_are_seen(mdp, algorithm, loop, did):
-    kernels.tiers.compile_loops()
     found = anatomy.anatomy(mdp, algorithm, 0.0)
     seen = found["loops"][loop]
     assert 1 <= seen["did"][did] < 100

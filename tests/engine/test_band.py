@@ -11,11 +11,7 @@ from tightrope import kernels, problems
 from tightrope.engine import direct
 from tightrope.kernels import team, unsigned
 
-
-@pytest.fixture(autouse=True)
-def compiled():
-    """What users run: indices are unsigned there, and memory is not asked whether it was written."""
-    kernels.tiers.compile_loops()
+pytestmark = pytest.mark.usefixtures("compiled")
 
 
 def banded(rng, S, below, above, hubs):

@@ -11,13 +11,9 @@ from tightrope.engine.choice import NAMES, ON_THE_WAY
 from tightrope.engine.methods import factorise
 from tightrope.kernels import team, unsigned
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 GAMMA = 0.95
-
-
-@pytest.fixture(autouse=True)
-def compiled():
-    """What users run: indices are unsigned there, and memory is not asked whether it was written."""
-    kernels.tiers.compile_loops()
 
 
 def banded_model(rng, S, A, below, above, hubs):

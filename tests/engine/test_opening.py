@@ -12,12 +12,13 @@ import pytest
 
 import tightrope as tr
 from reference import optimum
-from tightrope import kernels
 from tightrope.cli.warm import shuffled
 from tightrope.engine.opening import Opening
 from tightrope.engine.room import Room
 from tightrope.errors import InvalidArgument
 from tightrope.model import problems
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 MODELS = {
     "tightrope": problems.tightrope,
@@ -29,11 +30,6 @@ MODELS = {
     "single moves": lambda: problems.random_sparse_deterministic(60, gamma=0.9),
     "sweeps": lambda: problems.garnet(80, gamma=0.9),
 }
-
-
-@pytest.fixture(autouse=True)
-def compiled():
-    kernels.tiers.compile_loops()
 
 
 @pytest.fixture
