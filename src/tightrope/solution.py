@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from tightrope.model.mdp import MDP
     from tightrope.model.validate import FloatArray
-
-#: Makes a solution that nothing is known of yet, and tells one what it is to know.
-blank, tell = object.__new__, object.__setattr__
 
 __all__ = ["Row", "Solution", "Status", "Trace"]
 
@@ -46,7 +43,25 @@ class Trace:
         return extras.pandas().DataFrame(self.rows, columns=Row._fields)
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Account(NamedTuple):
+    """What a solution tells."""
+
+    policy: Policy
+    certificate: Certificate
+    status: Status
+    trace: Trace
+    algorithm: str
+    model: str
+    choices: tuple[str, ...]
+
+    @classmethod
+    def of(cls, mdp: MDP, algorithm: str, run: Monitor | Played, status: Status) -> Account:
+        """That of a finished run."""
+        rows, certificate = run.best
+        policy = Policy(mdp.pairs, frozen(rows), None)
+        return cls(policy, certificate, status, Trace(tuple(run.rows)), algorithm, repr(mdp), tuple(run.choices))
+
+
 class Solution:
     """A policy with its certificate: lower <= v^π and lower <= v* <= upper, and gap >= max(v* - v^π).
 
@@ -54,54 +69,57 @@ class Solution:
     Ctrl-C are a status, not an exception: the best policy so far comes with its certificate.
     """
 
-    policy: Policy
-    certificate: Certificate
-    status: Status
-    trace: Trace
-    #: The algorithm as it prints.
-    algorithm: str
-    #: The model as it prints.
-    model: str
-    #: What the solver decided on the way, and why.
-    choices: tuple[str, ...]
+    __slots__ = ("__weakref__", "_told")
+    #: An account, or what an opening has come to, for which there is one when something of it is first asked for.
+    _told: Account | tuple[Any, ...]
 
-    def __init__(
-        self,
-        policy: Policy,
-        certificate: Certificate,
-        status: Status,
-        trace: Trace,
-        algorithm: str,
-        model: str,
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        known = self.__dict__  # a frozen class sets one attribute at a time, which takes longer than some models
-        known["policy"], known["certificate"], known["status"], known["trace"] = policy, certificate, status, trace
-        known["algorithm"], known["model"], known["choices"] = algorithm, model, choices
+    @property
+    def account(self) -> Account:
+        """All there is to tell, in one tuple."""
+        found = self._told
+        if not isinstance(found, Account):
+            mdp, *played = found
+            run = Played.of(*played)
+            found = self._told = Account.of(mdp, ENGINE, run, run.status)  # if two threads ask at once, one or the other
+        return found
 
-    @classmethod
-    def of(cls, mdp: MDP, algorithm: str, run: Monitor | Played, status: Status) -> Solution:
-        """The solution a finished run has come to."""
-        rows, certificate = run.best
-        trace = Trace(tuple(run.rows))
-        return cls(Policy(mdp.pairs, frozen(rows), None), certificate, status, trace, algorithm, repr(mdp), tuple(run.choices))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return told, (self.account,)
 
-    if not TYPE_CHECKING:  # or every name would pass for a field
+    @property
+    def policy(self) -> Policy:
+        """The best policy found."""
+        return self.account.policy
 
-        def __getattr__(self, name: str) -> Any:
-            known = self.__dict__
-            told = known.get("_told")
-            if told is not None and name in self.__dataclass_fields__:
-                mdp, *played = told
-                run = Played.of(*played)
-                known.update(Solution.of(mdp, ENGINE, run, run.status).__dict__)
-                known.pop("_told", None)  # maybe another thread asked, too
-            if name in known:
-                return known[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved of it."""
+        return self.account.certificate
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field: getattr(self, field) for field in self.__dataclass_fields__}
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.account.status
+
+    @property
+    def trace(self) -> Trace:
+        """One row per iteration."""
+        return self.account.trace
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm as it prints."""
+        return self.account.algorithm
+
+    @property
+    def model(self) -> str:
+        """The model as it prints."""
+        return self.account.model
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What the solver decided on the way, and why."""
+        return self.account.choices
 
     @property
     def converged(self) -> bool:
@@ -195,7 +213,7 @@ class Solution:
         pairs = Pairs.checked(arrays["first"], arrays.get("ids"), header["state_names"], header["action_names"])
         low, high, scale, floor = map(float.fromhex, header["bounds"])
         base = frozen(arrays["base"])
-        return cls(
+        found = Account(
             Policy.of_rows(pairs, arrays["rows"]),
             Certificate(base, low, high, scale, floor, (float(base.min()), float(base.max()))),
             Status[header["status"]],
@@ -204,6 +222,7 @@ class Solution:
             header["model"],
             tuple(header["choices"]),
         )
+        return told(found)
 
     def __repr__(self) -> str:
         plural = "" if self.iterations == 1 else "s"
@@ -219,10 +238,10 @@ class Solution:
         )
 
 
-def later(played: tuple[Any, ...]) -> Solution:
-    """The solution that an opening has come to, told when something of it is first asked for."""
-    solution = blank(Solution)
-    tell(solution, "_told", played)
+def told(what: Account | tuple[Any, ...]) -> Solution:
+    """The solution that this is told of; made without arguments, as Python makes objects fastest."""
+    solution = Solution()
+    solution._told = what  # noqa: SLF001  (its own module)
     return solution
 
 

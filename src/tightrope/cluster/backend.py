@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from tightrope.model.policy import Policy
 from tightrope.planning import OneStep, PolicyIteration
 from tightrope.planning.evaluate import SHARE
 from tightrope.planning.solve import iterate
+from tightrope.solution import told
 
 if TYPE_CHECKING:
     import os
@@ -166,7 +167,8 @@ class Petsc:
         state_names = None if None in names else [name for part in names for name in part]
         whole = Pairs.checked(validate.first_pairs(first, len(counts), int(first[-1])), ids, state_names, pairs.action_names)
         found = solution.certificate._replace(base=validate.frozen(base))
-        return replace(solution, policy=Policy.of_rows(whole, rows.astype(whole.first.dtype)), certificate=found)
+        policy = Policy.of_rows(whole, rows.astype(whole.first.dtype))
+        return told(solution.account._replace(policy=policy, certificate=found))
 
     def save(self, solution: Solution, path: str | os.PathLike[str]) -> None:
         """Write what `Solution.load` reads, piece by piece: nobody holds the whole. All ranks must ask for it together."""

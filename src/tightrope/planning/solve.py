@@ -9,7 +9,7 @@ import numpy as np
 from tightrope.engine import ENGINE, Limits, Monitor, Room, Status, again, machine, remember
 from tightrope.errors import InvalidArgument
 from tightrope.model import validate
-from tightrope.solution import Solution, later
+from tightrope.solution import Account, Solution, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def solve(
     ):  # fmt: skip
         played = again(mdp, tol)
         if played is not None:
-            return later(played)
+            return told(played)
     if not hasattr(mdp, "n_states"):
         found = type(mdp).__name__
         raise InvalidArgument(f"solve needs a model: MDP.from_dense(P, r, gamma), read(path) or one of problems; found {found}")
@@ -83,7 +83,7 @@ def solve(
         remember(mdp, monitor, status)
     if backend is None:
         monitor.room.keep(mdp)
-    return Solution.of(mdp, name, monitor, status)
+    return told(Account.of(mdp, name, monitor, status))
 
 
 def iterate(mdp: MDP, algorithm: PolicyIteration, monitor: Monitor, v0: Any = None, pi0: Policy | None = None) -> Status:
