@@ -4,8 +4,9 @@ Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
 so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
 summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep; for longer ones it is
-done once for four. This is written out in every kernel: as a function of its own it would count references to three arrays on
-every row, which made a sweep ten times slower.
+done once for four. Where a backup waits for memory, and rows of two and three take turns, there is one question less for each:
+a tenth of a sweep of a large queue. This is written out in every kernel: as a function of its own it would count references to
+three arrays on every row, which made a sweep ten times slower.
 """
 
 from __future__ import annotations
@@ -88,6 +89,19 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
                         prefetch(v, uint64(indices[k + AHEAD - ONE]))
                     even += data[k] * v[indices[k]]
                     k += ONE
+            elif scattered is not None and k + ONE < end:
+                even = data[k] * v[indices[k]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k += TWO
+                if k < end:
+                    even += data[k] * v[indices[k]]
+                    k += ONE
+                    while k < end:
+                        odd += data[k] * v[indices[k]]
+                        k += ONE
+                        if k < end:
+                            even += data[k] * v[indices[k]]
+                            k += ONE
             elif end == k + THREE:
                 even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
