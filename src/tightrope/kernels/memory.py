@@ -9,27 +9,68 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+#: Whether instructions are those of Intel and AMD.
+_INTEL = platform.machine() in {"x86_64", "AMD64"}
 
-@intrinsic
-def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
-    """Ask for the line of memory that holds array[index], without waiting for it; nothing else happens."""
 
-    def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        place = _place(context, builder, kind, *arguments)
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(fetch, [builder.bitcast(place, byte), number(0), number(3), number(1)])  # to read, keep near, data
-        return context.get_dummy_value()
+def _prefetch(near):
+    """An intrinsic that asks for a line of memory; `near` is how near it is to be kept, 3 being the nearest cache."""
 
-    return types.void(array, index), generate
+    @intrinsic
+    def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
+        def generate(context, builder, signature, arguments):
+            kind = signature.args[0]
+            place = _place(context, builder, kind, *arguments)
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            builder.call(fetch, [builder.bitcast(place, byte), number(0), number(near), number(1)])  # to read, data
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate
+
+    return prefetch
+
+
+#: Ask for the line of memory that holds array[index], without waiting for it; nothing else happens.
+prefetch = _prefetch(3)
+#: The same, no nearer than the second cache: the lines on their way to the nearest are few.
+prefetch_second = _prefetch(2)
 
 
 def _place(context, builder, kind, array, index):
     """Where array[index] is."""
     held = context.make_array(kind)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, kind, held, [index])
+
+
+@intrinsic
+def pass_by(typing_context, array, index, number):  # noqa: ARG001  (numba's signature)
+    """array[index] = number, written to memory past the caches: for what is not read again soon. `passed_by` comes at the end."""
+
+    def generate(context, builder, signature, arguments):
+        kind, _, given = signature.args
+        place = _place(context, builder, kind, *arguments[:2])
+        store = builder.store(context.cast(builder, arguments[2], given, kind.dtype), place)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        return context.get_dummy_value()
+
+    return types.void(array, index, number), generate
+
+
+@intrinsic
+def passed_by(typing_context):  # noqa: ARG001  (numba's signature)
+    """What has passed the caches by is written before anything that comes later, for whoever reads it on another thread."""
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001  (numba's signature)
+        if _INTEL:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+        else:
+            builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic
@@ -60,7 +101,7 @@ def give_way(typing_context):  # noqa: ARG001  (numba's signature)
     """A moment for whoever shares the core, where processors know of that: a loop that only waits would take half of it."""
 
     def generate(context, builder, signature, arguments):  # noqa: ARG001  (numba's signature)
-        if platform.machine() in {"x86_64", "AMD64"}:
+        if _INTEL:
             kind = ir.FunctionType(ir.VoidType(), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
         return context.get_dummy_value()

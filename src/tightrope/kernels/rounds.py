@@ -136,7 +136,7 @@ def gauss_seidel_round(
     while True:
         before, went, low, high = change, backwards, -np.inf, np.inf
         if near:
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
             change, more_up, more_down, further = gauss_seidel(
@@ -155,7 +155,9 @@ def gauss_seidel_round(
             computed = cycles * len(r) + swept * len(v)
             if done and not near:  # what is there to see is enough, most likely
                 near = True
-                low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+                low, high = backup(
+                    indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v)
+                )
                 least, largest = extent(u)
                 computed += len(r)
             told[8], told[9], told[10], told[11] = computed, cycles, swept, change
@@ -257,7 +259,7 @@ def sweep_round(
         n = len(r)
         if ceilings is None:
             low, high = backup(
-                indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
+                indptr, indices, data, r, first, gamma, v, u, rows, None, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
             )  # fmt: skip
         else:
             risen, size = pruned.rise(v, before)
@@ -304,7 +306,7 @@ def factor_round(
         else:
             band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
             waited, computed = waited + 1, computed + len(v)
-        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
         least, largest = extent(u)
         improvements, computed = improvements + 1, computed + len(r)
     told[8], told[9], told[10] = computed, improvements, chosen

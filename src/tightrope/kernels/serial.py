@@ -5,40 +5,50 @@ wrap-around test of negative indices on every access. Each row is summed in two 
 so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
 summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep; for longer ones it is
 done once for four. Where a backup waits for memory, and rows of two and three take turns, there is one question less for each:
-a tenth of a sweep of a large queue. This is written out in every kernel: as a function of its own it would count references to
-three arrays on every row, which made a sweep ten times slower.
+a tenth of a sweep of a large queue.
+
+Large models are asked for ahead of time. `scattered` is None where the model is small. If it is false, values lie near each
+other, and the model is fetched as near as can be; if it is true, values come from all over a vector longer than a near cache,
+and it is they that are fetched. Where the model is larger than the last cache as well, `further` says how many transitions ahead
+it is to be in the second one, and is None elsewhere. No nearer: lines on their way to the nearest cache are few, and those that
+come from memory hold them up ten times longer than values from the second; a quarter of a sweep of a large Garnet. For the same
+reason chains that are copied there pass all caches by.
+
+This is written out in every kernel: as a function of its own it would count references to three arrays on every row, which made a
+sweep ten times slower.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.tiers import loop, prefetch, uint64
+from tightrope.kernels.tiers import loop, pass_by, passed_by, prefetch, prefetch_second, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
 THREE = uint64(3)
 FOUR = uint64(4)
-#: How many transitions, and pairs, ahead of time the model itself is asked for where it is larger than a cache; a line's numbers.
-FAR, FAR_PAIRS, LINE = uint64(192), uint64(64), uint64(8)
+#: How many transitions, and pairs, ahead of time the model itself is asked for; a line's numbers.
+AHEAD, AHEAD_PAIRS, LINE = uint64(384), uint64(128), uint64(8)
 #: How many transitions ahead of time values are asked for that lie all over memory: about as many as are under way at once.
-AHEAD = uint64(32)
+SOON = uint64(32)
 
 
 @loop
-def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_indptr, to_indices, to_data, to_r, lo, hi):
+def backup(
+    indptr, indices, data, r, first, gamma, v, out, rows, scattered, further, to_indptr, to_indices, to_data, to_r, lo, hi
+):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    `indptr` is None if every pair leads to one state alone. Unless `scattered` is None, the model is larger than a cache: what is
-    asked for early is the model if that is false, and values, which then come from all over memory, if it is true. Unless
-    `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
+    `indptr` is None if every pair leads to one state alone; `scattered` and `further` are above. Unless `to_indptr` is None, the
+    rows of P and r that the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
     n = uint64(len(indices))
-    askable = n - AHEAD if n > AHEAD else uint64(0)
+    askable = n - SOON if n > SOON else uint64(0)
     l = uint64(first[lo])
     k = l if indptr is None else uint64(indptr[l])
     for s in range(uint64(lo), uint64(hi)):
@@ -49,44 +59,50 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
         if scattered is not None:
             far = scattered
             if not scattered:
-                prefetch(data, k + FAR)
-                prefetch(data, k + FAR + LINE)
-                prefetch(indices, k + FAR)
-                prefetch(r, l + FAR_PAIRS)
+                prefetch(data, k + AHEAD)
+                prefetch(data, k + AHEAD + LINE)
+                prefetch(indices, k + AHEAD)
+                prefetch(r, l + AHEAD_PAIRS)
         while l < stop:
             even, odd = 0.0, 0.0
             end = l + ONE if indptr is None else uint64(indptr[l + ONE])
+            if further is not None and indptr is not None:
+                ask = k + uint64(further)
+                while ask < end + uint64(further):
+                    prefetch_second(data, ask)
+                    prefetch_second(indices, ask)
+                    ask += LINE
             if indptr is None:
                 if far and l < askable:
-                    prefetch(v, uint64(indices[l + AHEAD]))
+                    prefetch(v, uint64(indices[l + SOON]))
                 even = data[l] * v[indices[l]]
-                k = end
-            elif far and end == k + THREE:
-                if k < askable:
-                    prefetch(v, uint64(indices[k + AHEAD - TWO]))
-                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
-                    prefetch(v, uint64(indices[k + AHEAD]))
-                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
                 k = end
             elif far and end == k + TWO:
                 if k < askable:
-                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
-                    prefetch(v, uint64(indices[k + AHEAD]))
+                    prefetch(v, uint64(indices[k + SOON - ONE]))
+                    prefetch(v, uint64(indices[k + SOON]))
                 even = data[k] * v[indices[k]]
+                odd = data[k + ONE] * v[indices[k + ONE]]
+                k = end
+            elif far and end == k + THREE:
+                if k < askable:
+                    prefetch(v, uint64(indices[k + SOON - TWO]))
+                    prefetch(v, uint64(indices[k + SOON - ONE]))
+                    prefetch(v, uint64(indices[k + SOON]))
+                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k = end
             elif far:
                 while k + ONE < end:
                     if k < askable:
-                        prefetch(v, uint64(indices[k + AHEAD - ONE]))
-                        prefetch(v, uint64(indices[k + AHEAD]))
+                        prefetch(v, uint64(indices[k + SOON - ONE]))
+                        prefetch(v, uint64(indices[k + SOON]))
                     even += data[k] * v[indices[k]]
                     odd += data[k + ONE] * v[indices[k + ONE]]
                     k += TWO
                 if k < end:
                     if k < askable:
-                        prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                        prefetch(v, uint64(indices[k + SOON - ONE]))
                     even += data[k] * v[indices[k]]
                     k += ONE
             elif scattered is not None and k + ONE < end:
@@ -138,12 +154,18 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, scattered, to_i
             i = chosen if indptr is None else uint64(indptr[chosen])
             end = chosen + ONE if indptr is None else uint64(indptr[chosen + ONE])
             while i < end:
-                to_indices[at] = indices[i]
-                to_data[at] = data[i]
+                if further is None:
+                    to_indices[at] = indices[i]
+                    to_data[at] = data[i]
+                else:
+                    pass_by(to_indices, at, indices[i])
+                    pass_by(to_data, at, data[i])
                 at += ONE
                 i += ONE
             to_r[s - begin] = r[chosen]
             to_indptr[s - begin + ONE] = at
+    if further is not None and to_indptr is not None:
+        passed_by()
     return low, high
 
 
@@ -208,15 +230,15 @@ def extent(v):
 
 
 @loop
-def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
+def policy_backup(gamma, v, out, scattered, further, indptr, indices, data, r, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1.
 
-    `scattered` is as for `backup`.
+    `scattered` and `further` are above.
     """
     low, high = np.inf, -np.inf
     begin = uint64(lo)
     n = uint64(len(indices))
-    askable = n - AHEAD if n > AHEAD else uint64(0)
+    askable = n - SOON if n > SOON else uint64(0)
     k = uint64(0)
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
@@ -225,19 +247,25 @@ def policy_backup(gamma, v, out, scattered, indptr, indices, data, r, lo, hi):
         if scattered is not None:
             far = scattered
             if not scattered:
-                prefetch(data, k + FAR)
-                prefetch(indices, k + FAR)
+                prefetch(data, k + AHEAD)
+                prefetch(indices, k + AHEAD)
+        if further is not None:
+            ask = k + uint64(further)
+            while ask < end + uint64(further):
+                prefetch_second(data, ask)
+                prefetch_second(indices, ask)
+                ask += LINE
         if far:
             while k + ONE < end:
                 if k < askable:
-                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
-                    prefetch(v, uint64(indices[k + AHEAD]))
+                    prefetch(v, uint64(indices[k + SOON - ONE]))
+                    prefetch(v, uint64(indices[k + SOON]))
                 even += data[k] * v[indices[k]]
                 odd += data[k + ONE] * v[indices[k + ONE]]
                 k += TWO
             if k < end:
                 if k < askable:
-                    prefetch(v, uint64(indices[k + AHEAD - ONE]))
+                    prefetch(v, uint64(indices[k + SOON - ONE]))
                 even += data[k] * v[indices[k]]
                 k += ONE
         elif end == k + THREE:
@@ -275,7 +303,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     low, high = -np.inf, np.inf
     n = 0
     while n < most and high - low > target:
-        low, high = policy_backup(gamma, v, out, None, indptr, indices, data, r, 0, len(r))
+        low, high = policy_backup(gamma, v, out, None, None, indptr, indices, data, r, 0, len(r))
         v, out = out, v
         n += 1
     if n % 2:

@@ -22,6 +22,8 @@ SMALL = 20_000
 PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
 MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
+#: What loops need of `memory` besides arithmetic; plain Python has them below.
+MEMORY = ("prefetch", "prefetch_second", "pass_by", "passed_by", "announce", "announced", "give_way")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -29,6 +31,19 @@ uint64 = int64 = int
 
 def prefetch(array, index):
     """Ask for array[index] early, once compiled."""
+
+
+def prefetch_second(array, index):
+    """Ask for array[index] early, but for the second cache, once compiled."""
+
+
+def pass_by(array, index, number):
+    """array[index] = number, past the caches once compiled."""
+    array[index] = number
+
+
+def passed_by():
+    """What has passed the caches by is written, once compiled."""
 
 
 def announce(progress, number, reached):
@@ -85,7 +100,7 @@ def compile_loops() -> None:
         options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
         compiled = {"loop": numba.njit(**options), "uint64": numba.uint64, "int64": numba.int64}
         memory = import_module("tightrope.kernels.memory")
-        compiled |= {name: getattr(memory, name) for name in ("prefetch", "announce", "announced", "give_way")}
+        compiled |= {name: getattr(memory, name) for name in MEMORY}
         globals().update(compiled)
         for name in MODULES:
             sys.modules.pop(f"tightrope.kernels.{name}", None)
