@@ -21,6 +21,24 @@ def with_row(row, values):
     return changed
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 9])
+def test_the_extreme_rewards_are_found_in_whichever_block_they_are(monkeypatch, n):
+    monkeypatch.setattr(tr.model.mdp, "BLOCK", 4)
+    for low in range(n):
+        for high in range(n):
+            rewards = np.full(n, 0.5)
+            rewards[low], rewards[high] = -2.0, 7.0
+            found = tr.MDP(np.eye(n), rewards, 0.9).reward_range
+            assert found == ((7.0, 7.0) if n == 1 else (0.5 if low == high else -2.0, 7.0))
+
+
+def test_a_twin_with_other_rewards_prints_as_many_actions():
+    mdp = tr.MDP(P, r, 0.9, first=FIRST)
+    twin = mdp.reshaped(r + 1.0, 0.5)
+    assert "(1 to 2 actions a state)" in repr(mdp)
+    assert repr(twin) == repr(mdp).replace("gamma=0.9", "gamma=0.5")
+
+
 def csr(data, columns, starts, S, index=np.int32):
     arrays = (np.array(data, dtype=float), np.array(columns, dtype=index), np.array(starts, dtype=index))
     return sp.csr_array(arrays, shape=(len(starts) - 1, S))

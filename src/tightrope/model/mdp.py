@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from tightrope.model.validate import BoolArray, FloatArray, IntArray
 
+#: Numbers that the second cache holds.
+BLOCK = 65_536
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class MDP:
@@ -182,8 +185,9 @@ class MDP:
 
     @cached_property
     def reward_range(self) -> tuple[float, float]:
-        """The smallest and the largest reward."""
-        return float(self.r.min()), float(self.r.max())
+        """The smallest and the largest reward, looked for block by block so that both come from one reading of memory."""
+        ranges = [(block.min(), block.max()) for block in (self.r[i : i + BLOCK] for i in range(0, self.n_pairs, BLOCK))]
+        return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
 
     @cached_property
     def reward_size(self) -> float:
@@ -207,8 +211,10 @@ class MDP:
 
     @cached_property
     def _summary(self) -> str:
-        counts = self.pairs.counts
-        low, high = int(counts.min()), int(counts.max())
+        if "actions" not in self.facts:
+            counts = self.pairs.counts
+            self.facts["actions"] = int(counts.min()), int(counts.max())
+        low, high = self.facts["actions"]
         actions = f"{low}" if low == high else f"{low} to {high}"
         size = self.nbytes / 1e6
         return (
