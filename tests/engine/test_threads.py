@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.engine import outline, workspace
+from tightrope import kernels
+from tightrope.engine import outline, sweep, workspace
 from tightrope.engine.monitor import Aim
 from tightrope.errors import InvalidArgument
 from tightrope.kernels import team
@@ -48,6 +49,25 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(make, algorithm, la
     np.testing.assert_array_equal(one.policy.rows, three.policy.rows)
     assert [row[:-1] for row in one.trace.rows] == [row[:-1] for row in three.trace.rows]
     assert one.converged
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_asked_for_ahead_of_time_changes_no_bit(monkeypatch, threads):
+    """Chains of models that no cache holds pass the caches by; whoever sweeps them, on whichever thread, finds them written."""
+    near = problems.garnet(500, 4, 5, gamma=0.99)
+    usual = tr.solve(near, threads=threads)
+    for name, limit in {"WIDE": 100, "VAST": 2_000}.items():
+        monkeypatch.setattr(sweep, name, limit)
+    vast = problems.garnet(500, 4, 5, gamma=0.99)
+    assert sweep.asked_for(vast, vast.n_transitions) == (True, sweep.FURTHER)
+    passed = []
+    monkeypatch.setattr(kernels, "backup", lambda *arguments: passed.append(arguments[10]) or kernels.serial.backup(*arguments))
+    found = tr.solve(vast, threads=threads)
+    assert set(passed) == {sweep.FURTHER}
+    np.testing.assert_array_equal(found.value, usual.value)
+    np.testing.assert_array_equal(found.policy.rows, usual.policy.rows)
+    assert [row[:-1] for row in found.trace.rows] == [row[:-1] for row in usual.trace.rows]
 
 
 def test_blocks_cover_every_state_once():
