@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from tightrope.experiments import tour
-from tightrope.solution import Trace
+from tightrope.solution import Trace, told
 from tightrope.views.page import page, picture, table
 from tightrope.views.tour import _verdict, write_page, write_tour
 
@@ -93,7 +92,8 @@ def test_the_verdict_follows_the_numbers(found):
     plain, other = found.lookahead.h[1], found.lookahead.kappa[0.9]
     said = _verdict({"PI": plain})
     assert "the fewest of all; PI was also the fastest" in said
-    said = _verdict({"PI": plain, "κ-PI": replace(other, trace=Trace((plain.trace[-1]._replace(backups=7, seconds=0.0),)))})
+    fewest = told(other.account._replace(trace=Trace((plain.trace[-1]._replace(backups=7, seconds=0.0),))))
+    said = _verdict({"PI": plain, "κ-PI": fewest})
     assert "κ-PI only 7, the fewest of all" in said
     assert "by the clock κ-PI was the fastest, 0.00 s against" in said
 
