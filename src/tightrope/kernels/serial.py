@@ -10,9 +10,9 @@ a tenth of a sweep of a large queue.
 Large models are asked for ahead of time. `scattered` is None where the model is small. If it is false, values lie near each
 other, and the model is fetched as near as can be; if it is true, values come from all over a vector longer than a near cache,
 and it is they that are fetched. Where the model is larger than the last cache as well, `further` says how many transitions ahead
-it is to be in the second one, and is None elsewhere. No nearer: lines on their way to the nearest cache are few, and those that
-come from memory hold them up ten times longer than values from the second; a quarter of a sweep of a large Garnet. For the same
-reason chains that are copied there pass all caches by.
+it is to be in the second one, and is None elsewhere. No nearer: a quarter of a sweep of a large Garnet, most likely because lines
+on their way to the nearest cache are few, and those that come from memory hold them up ten times longer than values from the
+second. Chains that are copied there pass all caches by, which is faster too.
 
 This is written out in every kernel: as a function of its own it would count references to three arrays on every row, which made a
 sweep ten times slower.
