@@ -116,7 +116,7 @@ def gauss_seidel(work: Workspace) -> Callable[[], Report]:
 
     Best where values spread from goals: one sweep carries them along a whole path.
     """
-    budget = BUDGET * work.nnz * (2.0 if work.spreads else 1.0) * (0.25 if work.spread else 1.0)
+    budget = max(BUDGET * work.nnz * (2.0 if work.spreads else 1.0) * (0.25 if work.spread else 1.0), kernels.rounds.BRIEF)
     work.take_backup(centre=True)
     if work.spread or not work.spreads:
         work.arrange()

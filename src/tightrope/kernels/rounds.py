@@ -46,6 +46,8 @@ AGAIN = 0.5
 STUCK = 0.5
 #: Improvements of a policy after which no more sweeps should be left than after the first.
 TRIED = 3
+#: Multiplications that are over before Python would have begun another round: a round of fewer goes on, slow or not.
+BRIEF = 30_000.0
 #: Fewest and most sweeps of a chain between two Bellman sweeps, and how many there are at first.
 FEWEST, MOST, FIRST = 4, 64, 8
 
@@ -233,13 +235,14 @@ def sweep_round(
     Tells also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
     """
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
-    first_share, promised = share, np.inf
+    first_share, promised, brief = share, np.inf, BRIEF * len(r) / len(data)
     if base > -np.inf:
         low, high = look_at_rewards(r, first, gamma, base, u, rows, 0, len(v))
         computed = len(r)
     while True:
         least, largest = extent(u)
         span, goal = high - low, span_goal(least, largest, low, high, gamma, tol, atol, floor)
+        slow &= computed + swept * len(v) > brief
         if improvements > 0 and (span <= goal or improvements >= most or slow):
             told[8], told[9], told[10], told[11] = computed + swept * len(v), improvements, swept, mixing
             return tell(told, least, largest, low, high, tol, atol, reward_size, of_values, leak, grown, shrunk)
