@@ -39,7 +39,7 @@ def test_the_result_is_that_of_a_full_backup_to_the_last_bit(make, seed):
         u, full, expected = np.empty(S), np.empty(S), np.empty(S, kind)
         chain, whole = ([np.empty_like(a) for a in mdp.arrays[:4]] for _ in range(2))
         *found, computed = kernels.pruned.backup(*mdp.arrays, v, u, rows, ceilings, mdp.gamma * risen, 1e-9 * size, *chain, 0, S)
-        assert tuple(found) == kernels.backup(*mdp.arrays, v, full, expected, None, None, *whole, 0, S)
+        assert tuple(found) == kernels.backup(*mdp.arrays, v, full, expected, None, *whole, 0, S)
         np.testing.assert_array_equal(u, full)
         np.testing.assert_array_equal(rows, expected)
         n = int(chain[0][S])

@@ -59,11 +59,11 @@ def test_gauss_seidel_takes_the_room_of_the_chain_that_a_look_left_behind():
     np.testing.assert_array_equal(held_chain(work, mdp)[0], mdp.P[work.rows.astype(int)].toarray())
 
 
-@pytest.mark.parametrize(("size", "width"), [*((3, width) for width in range(1, 4)), *((200, width) for width in range(1, 8))])
+@pytest.mark.parametrize(("size", "width"), [*((3, width) for width in range(1, 4)), *((200, width) for width in range(1, 8)), (200, 40)])
 def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, width):
     """Bit for bit: first, third, fifth ... successor, and second, fourth ...; a plain sum from the left has other bits.
 
-    The small ones end before the first value that would be asked for ahead of time.
+    The small ones end before the first value that would be asked for ahead of time; the largest go on for long after it.
     """
     mdp = problems.garnet(size, 3, width, gamma=0.95, seed=width)
     v = np.random.default_rng(width).normal(size=size)
@@ -80,20 +80,19 @@ def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, wi
     for compiled in (False, True):
         if compiled:
             kernels.tiers.compile_loops()
-        ways = (None, None), (False, None), (True, None), (True, 4), (True, 512)
-        for asked_for, model in [(way, model) for way in ways for model in models]:
+        for far, model in [(far, model) for far in (None, False, True) for model in models]:
             u, found = np.empty(S), np.empty(S, mdp.first.dtype)
-            kernels.backup(*model, v, u, found, *asked_for, None, None, None, None, 0, S)
+            kernels.backup(*model, v, u, found, far, None, None, None, None, 0, S)
             np.testing.assert_array_equal(u, q.max(axis=1))
             np.testing.assert_array_equal(found, rows)
             for part in chain:
                 part[:] = 0
-            kernels.backup(*model, v, u, found, *asked_for, *chain, 0, S)
+            kernels.backup(*model, v, u, found, far, *chain, 0, S)
             np.testing.assert_array_equal(chain[0][: S + 1], np.arange(S + 1) * P.shape[1])
             np.testing.assert_array_equal(chain[1].reshape(S, -1), mdp.P.indices.reshape(P.shape)[rows])
             np.testing.assert_array_equal(chain[2].reshape(S, -1), P[rows])
             np.testing.assert_array_equal(chain[3], mdp.r[rows])
-            kernels.policy_backup(mdp.gamma, v, u, *asked_for, *chain, 0, S)
+            kernels.policy_backup(mdp.gamma, v, u, far, *chain, 0, S)
             np.testing.assert_array_equal(u, q.max(axis=1))
 
 
@@ -305,20 +304,16 @@ def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
     assert blind.backups == mdp.n_pairs
 
 
-def test_values_are_asked_for_only_where_they_lie_far_apart_and_the_model_too_where_no_cache_holds_it(monkeypatch):
+def test_a_model_is_asked_for_where_no_cache_holds_it_and_values_where_these_lie_far_apart_too(monkeypatch):
     monkeypatch.setattr(sweep, "WIDE", 200)
     monkeypatch.setattr(sweep, "LONG", 1000)
-    monkeypatch.setattr(sweep, "VAST", 4500)
     for mdp, way in (
-        (problems.garnet(300, 3, 5), (True, sweep.FURTHER)),
-        (problems.garnet(300, 3, 4), (True, None)),
-        (problems.garnet(300, 3, 1), (True, None)),
-        (problems.garnet(100, 3, 5), (False, None)),
-        (problems.garnet(20, 3, 5), (None, None)),
-        (problems.queue(500), (False, None)),
+        (problems.garnet(300, 3, 5), True),
+        (problems.garnet(300, 3, 1), None),
+        (problems.garnet(100, 3, 5), False),
+        (problems.garnet(20, 3, 5), None),
+        (problems.queue(500), False),
     ):
-        assert sweep.asked_for(mdp, mdp.n_transitions) == way
-        assert sweep.scattered(mdp) is (way[0] is True)
-    mdp = problems.garnet(300, 3, 5)
-    assert sweep.asked_for(mdp, mdp.n_transitions / 3) == (True, None)  # a policy's chain, which the caches hold
+        assert sweep.far(mdp, mdp.n_transitions) is way
+    assert sweep.far(problems.garnet(300, 3, 5), 999.0) is None  # a policy's chain, which the caches hold
     assert sweep.reach(problems.queue(300)) == 1

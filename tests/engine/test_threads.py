@@ -57,14 +57,14 @@ def test_what_is_asked_for_ahead_of_time_changes_no_bit(monkeypatch, threads):
     """Chains of models that no cache holds pass the caches by; whoever sweeps them, on whichever thread, finds them written."""
     near = problems.garnet(500, 4, 5, gamma=0.99)
     usual = tr.solve(near, threads=threads)
-    for name, limit in {"WIDE": 100, "VAST": 2_000}.items():
+    for name, limit in {"WIDE": 100, "LONG": 2_000}.items():
         monkeypatch.setattr(sweep, name, limit)
     vast = problems.garnet(500, 4, 5, gamma=0.99)
-    assert sweep.asked_for(vast, vast.n_transitions) == (True, sweep.FURTHER)
+    assert sweep.far(vast, vast.n_transitions)
     passed = []
-    monkeypatch.setattr(kernels, "backup", lambda *arguments: passed.append(arguments[10]) or kernels.serial.backup(*arguments))
+    monkeypatch.setattr(kernels, "backup", lambda *arguments: passed.append(arguments[9]) or kernels.serial.backup(*arguments))
     found = tr.solve(vast, threads=threads)
-    assert set(passed) == {sweep.FURTHER}
+    assert set(passed) == {True}
     np.testing.assert_array_equal(found.value, usual.value)
     np.testing.assert_array_equal(found.policy.rows, usual.policy.rows)
     assert [row[:-1] for row in found.trace.rows] == [row[:-1] for row in usual.trace.rows]

@@ -10,7 +10,7 @@ import numpy as np
 from tightrope import kernels
 from tightrope.engine.direct import model_band
 from tightrope.engine.room import PIECES, begin_in
-from tightrope.engine.sweep import reach, scattered
+from tightrope.engine.sweep import reach
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def outline(mdp: MDP) -> Outline:
         small, size = nnz < 2 * team.WORTH_IT, nnz / (2 * team.WORTH_IT)
         wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
         pieces = 1 if small else min(2 ** int(math.log2(max(size, 2.0))), PIECES)
-        whole = small or (nnz * S < CHAIN * L and not scattered(mdp))
+        whole = small or nnz * S < CHAIN * L
         timed = band is None and not mdp.has_sinks and _time_passes(mdp)
         in_pieces = size >= PLENTY and not timed  # which would see late what a sweep brings all the way
         ends, steps = (None, 0) if band is not None or mdp.has_sinks or timed else _ends(mdp)

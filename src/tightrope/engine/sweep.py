@@ -23,12 +23,8 @@ class Sweep(NamedTuple):
     high: float
 
 
-#: States whose values no core's own cache holds.
-WIDE = 40_000
-#: Transitions that no core's own cache holds, and those that leave no room in the last one.
-LONG, VAST = 500_000, 1_500_000
-#: How many transitions ahead of time the second cache is to have them then.
-FURTHER = 512
+#: Transitions, of a model or of a chain, and states whose values no cache holds.
+LONG, WIDE = 1_000_000, 1_500_000
 
 
 def reach(mdp: MDP) -> int:
@@ -40,16 +36,9 @@ def reach(mdp: MDP) -> int:
     return found
 
 
-def asked_for(mdp: MDP, transitions: float) -> tuple[bool | None, int | None]:
+def far(mdp: MDP, transitions: float) -> bool | None:
     """What backups of so many of the model's transitions ask for ahead of time; `kernels.serial` says why."""
-    if scattered(mdp):
-        return True, FURTHER if transitions >= VAST else None
-    return None if mdp.n_transitions < LONG else False, None
-
-
-def scattered(mdp: MDP) -> bool:
-    """Whether values come from all over a vector too long for a cache."""
-    return mdp.n_states >= WIDE and reach(mdp) >= WIDE
+    return None if transitions < LONG else min(mdp.n_states, reach(mdp)) >= WIDE
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
@@ -63,7 +52,7 @@ class Sweeper:
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         self.first, self.model = mdp.first, rows_of(mdp)
-        self._asked_for = asked_for(mdp, mdp.n_transitions)
+        self._far = far(mdp, mdp.n_transitions)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
@@ -75,7 +64,7 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, rows, *self._asked_for, None, None, None, None)
+        arguments = (*self.model, v, u, rows, self._far, None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

@@ -13,29 +13,20 @@ from numba.extending import intrinsic
 _INTEL = platform.machine() in {"x86_64", "AMD64"}
 
 
-def _prefetch(near):
-    """An intrinsic that asks for a line of memory; `near` is how near it is to be kept, 3 being the nearest cache."""
+@intrinsic
+def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
+    """Ask for the line of memory that holds array[index], without waiting for it; nothing else happens."""
 
-    @intrinsic
-    def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
-        def generate(context, builder, signature, arguments):
-            kind = signature.args[0]
-            place = _place(context, builder, kind, *arguments)
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-            fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-            builder.call(fetch, [builder.bitcast(place, byte), number(0), number(near), number(1)])  # to read, data
-            return context.get_dummy_value()
+    def generate(context, builder, signature, arguments):
+        kind = signature.args[0]
+        place = _place(context, builder, kind, *arguments)
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(fetch, [builder.bitcast(place, byte), number(0), number(3), number(1)])  # to read, as near as can be, data
+        return context.get_dummy_value()
 
-        return types.void(array, index), generate
-
-    return prefetch
-
-
-#: Ask for the line of memory that holds array[index], without waiting for it; nothing else happens.
-prefetch = _prefetch(3)
-#: The same, no nearer than the second cache: the lines on their way to the nearest are few.
-prefetch_second = _prefetch(2)
+    return types.void(array, index), generate
 
 
 def _place(context, builder, kind, array, index):

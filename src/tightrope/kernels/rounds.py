@@ -138,7 +138,7 @@ def gauss_seidel_round(
     while True:
         before, went, low, high = change, backwards, -np.inf, np.inf
         if near:
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         else:
             change, more_up, more_down, further = gauss_seidel(
@@ -158,7 +158,7 @@ def gauss_seidel_round(
             if done and not near:  # what is there to see is enough, most likely
                 near = True
                 low, high = backup(
-                    indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v)
+                    indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v)
                 )
                 least, largest = extent(u)
                 computed += len(r)
@@ -262,7 +262,7 @@ def sweep_round(
         n = len(r)
         if ceilings is None:
             low, high = backup(
-                indptr, indices, data, r, first, gamma, v, u, rows, None, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
+                indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
             )  # fmt: skip
         else:
             risen, size = pruned.rise(v, before)
@@ -309,7 +309,7 @@ def factor_round(
         else:
             band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
             waited, computed = waited + 1, computed + len(v)
-        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
         least, largest = extent(u)
         improvements, computed = improvements + 1, computed + len(r)
     told[8], told[9], told[10] = computed, improvements, chosen

@@ -2,17 +2,14 @@
 
 Loop counters are unsigned 64-bit throughout: mixed with numba's signed literals they would turn into floats or cost the
 wrap-around test of negative indices on every access. Each row is summed in two interleaved halves, always in the same order,
-so that results do not depend on how states are split over threads. Rows of three, which walks, queues and grids are made of, are
-summed so without a loop, in Bellman backups those of two as well: its bookkeeping took a fifth of a sweep; for longer ones it is
-done once for four. Where a backup waits for memory, and rows of two and three take turns, there is one question less for each:
-a tenth of a sweep of a large queue.
+so that results do not depend on how states are split over threads. The first three numbers of a row are summed without a loop,
+whose bookkeeping took a fifth of a sweep: rows of two and three are what walks, queues and grids are made of.
 
-Large models are asked for ahead of time. `scattered` is None where the model is small. If it is false, values lie near each
-other, and the model is fetched as near as can be; if it is true, values come from all over a vector longer than a near cache,
-and it is they that are fetched. Where the model is larger than the last cache as well, `further` says how many transitions ahead
-it is to be in the second one, and is None elsewhere. No nearer: a quarter of a sweep of a large Garnet, most likely because lines
-on their way to the nearest cache are few, and those that come from memory hold them up ten times longer than values from the
-second. Chains that are copied there pass all caches by, which is faster too.
+Models that no cache holds are asked for ahead of time, two lines of probabilities and one of successors at once: the processor
+does that by itself, but not early enough, and a sweep takes a quarter to a half less so. Chains that are copied from such a model
+pass the caches by. `far` is None where a cache holds the model, and true where none holds the values either, and these lie all
+over: they are asked for too then. Where a cache holds them as many as can be are under way anyway, and to ask for them would cost
+a tenth to a fifth of a sweep.
 
 This is written out in every kernel: as a function of its own it would count references to three arrays on every row, which made a
 sweep ten times slower.
@@ -22,90 +19,59 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.tiers import loop, pass_by, passed_by, prefetch, prefetch_second, uint64
+from tightrope.kernels.tiers import loop, pass_by, passed_by, prefetch, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
 THREE = uint64(3)
 FOUR = uint64(4)
-#: How many transitions, and pairs, ahead of time the model itself is asked for; a line's numbers.
-AHEAD, AHEAD_PAIRS, LINE = uint64(384), uint64(128), uint64(8)
-#: How many transitions ahead of time values are asked for that lie all over memory: about as many as are under way at once.
-SOON = uint64(32)
+#: How many transitions, and pairs, ahead of time a model is asked for, and values; a line's numbers, and those asked for at once.
+AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(768), uint64(128), uint64(32), uint64(8), uint64(16)
 
 
 @loop
 def backup(
-    indptr, indices, data, r, first, gamma, v, out, rows, scattered, further, to_indptr, to_indices, to_data, to_r, lo, hi
+    indptr, indices, data, r, first, gamma, v, out, rows, far, to_indptr, to_indices, to_data, to_r, lo, hi
 ):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    `indptr` is None if every pair leads to one state alone; `scattered` and `further` are above. Unless `to_indptr` is None, the
-    rows of P and r that the greedy policy uses are copied together while they are at hand.
+    `indptr` is None if every pair leads to one state alone; `far` is above. Unless `to_indptr` is None, the rows of P and r that
+    the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
-    n = uint64(len(indices))
-    askable = n - SOON if n > SOON else uint64(0)
     l = uint64(first[lo])
     k = l if indptr is None else uint64(indptr[l])
+    ask = k + AHEAD
     for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
-        far = False
-        if scattered is not None:
-            far = scattered
-            if not scattered:
-                prefetch(data, k + AHEAD)
-                prefetch(data, k + AHEAD + LINE)
-                prefetch(indices, k + AHEAD)
-                prefetch(r, l + AHEAD_PAIRS)
+        if far is not None:
+            prefetch(r, l + AHEAD_PAIRS)
         while l < stop:
             even, odd = 0.0, 0.0
             end = l + ONE if indptr is None else uint64(indptr[l + ONE])
-            if further is not None and indptr is not None:
-                ask = k + uint64(further)
-                while ask < end + uint64(further):
-                    prefetch_second(data, ask)
-                    prefetch_second(indices, ask)
-                    ask += LINE
+            if far is not None and ask < end + AHEAD:
+                if far and ask < uint64(len(indices)):
+                    for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
+                        prefetch(v, uint64(indices[i]))
+                prefetch(data, ask)
+                prefetch(data, ask + LINE)
+                prefetch(indices, ask)
+                ask += LINES
+                if end > k + LINES:
+                    while ask < end + AHEAD:
+                        prefetch(data, ask)
+                        prefetch(data, ask + LINE)
+                        prefetch(indices, ask)
+                        ask += LINES
             if indptr is None:
-                if far and l < askable:
-                    prefetch(v, uint64(indices[l + SOON]))
                 even = data[l] * v[indices[l]]
                 k = end
-            elif far and end == k + TWO:
-                if k < askable:
-                    prefetch(v, uint64(indices[k + SOON - ONE]))
-                    prefetch(v, uint64(indices[k + SOON]))
-                even = data[k] * v[indices[k]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = end
-            elif far and end == k + THREE:
-                if k < askable:
-                    prefetch(v, uint64(indices[k + SOON - TWO]))
-                    prefetch(v, uint64(indices[k + SOON - ONE]))
-                    prefetch(v, uint64(indices[k + SOON]))
-                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = end
-            elif far:
-                while k + ONE < end:
-                    if k < askable:
-                        prefetch(v, uint64(indices[k + SOON - ONE]))
-                        prefetch(v, uint64(indices[k + SOON]))
-                    even += data[k] * v[indices[k]]
-                    odd += data[k + ONE] * v[indices[k + ONE]]
-                    k += TWO
-                if k < end:
-                    if k < askable:
-                        prefetch(v, uint64(indices[k + SOON - ONE]))
-                    even += data[k] * v[indices[k]]
-                    k += ONE
-            elif scattered is not None and k + ONE < end:
+            elif k + ONE < end:
                 even = data[k] * v[indices[k]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k += TWO
@@ -118,28 +84,9 @@ def backup(
                         if k < end:
                             even += data[k] * v[indices[k]]
                             k += ONE
-            elif end == k + THREE:
-                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = end
-            elif end == k + TWO:
+            elif k < end:
                 even = data[k] * v[indices[k]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = end
-            else:
-                while k + THREE < end:
-                    even += data[k] * v[indices[k]]
-                    odd += data[k + ONE] * v[indices[k + ONE]]
-                    even += data[k + TWO] * v[indices[k + TWO]]
-                    odd += data[k + THREE] * v[indices[k + THREE]]
-                    k += FOUR
-                if k + ONE < end:
-                    even += data[k] * v[indices[k]]
-                    odd += data[k + ONE] * v[indices[k + ONE]]
-                    k += TWO
-                if k < end:
-                    even += data[k] * v[indices[k]]
-                    k += ONE
+                k += ONE
             q = r[l] + gamma * (even + odd)
             if q > best:
                 best = q
@@ -154,7 +101,7 @@ def backup(
             i = chosen if indptr is None else uint64(indptr[chosen])
             end = chosen + ONE if indptr is None else uint64(indptr[chosen + ONE])
             while i < end:
-                if further is None:
+                if far is None:
                     to_indices[at] = indices[i]
                     to_data[at] = data[i]
                 else:
@@ -164,7 +111,7 @@ def backup(
                 i += ONE
             to_r[s - begin] = r[chosen]
             to_indptr[s - begin + ONE] = at
-    if further is not None and to_indptr is not None:
+    if far is not None and to_indptr is not None:
         passed_by()
     return low, high
 
@@ -230,62 +177,46 @@ def extent(v):
 
 
 @loop
-def policy_backup(gamma, v, out, scattered, further, indptr, indices, data, r, lo, hi):
+def policy_backup(gamma, v, out, far, indptr, indices, data, r, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1.
 
-    `scattered` and `further` are above.
+    `far` is above.
     """
     low, high = np.inf, -np.inf
-    begin = uint64(lo)
-    n = uint64(len(indices))
-    askable = n - SOON if n > SOON else uint64(0)
-    k = uint64(0)
+    begin, k, ask = uint64(lo), uint64(0), AHEAD
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
-        far = False
-        if scattered is not None:
-            far = scattered
-            if not scattered:
-                prefetch(data, k + AHEAD)
-                prefetch(indices, k + AHEAD)
-        if further is not None:
-            ask = k + uint64(further)
-            while ask < end + uint64(further):
-                prefetch_second(data, ask)
-                prefetch_second(indices, ask)
-                ask += LINE
-        if far:
-            while k + ONE < end:
-                if k < askable:
-                    prefetch(v, uint64(indices[k + SOON - ONE]))
-                    prefetch(v, uint64(indices[k + SOON]))
-                even += data[k] * v[indices[k]]
-                odd += data[k + ONE] * v[indices[k + ONE]]
-                k += TWO
-            if k < end:
-                if k < askable:
-                    prefetch(v, uint64(indices[k + SOON - ONE]))
-                even += data[k] * v[indices[k]]
-                k += ONE
-        elif end == k + THREE:
-            even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+        if far is not None and ask < end + AHEAD:
+            if far and ask < uint64(len(indices)):
+                for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
+                    prefetch(v, uint64(indices[i]))
+            prefetch(data, ask)
+            prefetch(data, ask + LINE)
+            prefetch(indices, ask)
+            ask += LINES
+            if end > k + LINES:
+                while ask < end + AHEAD:
+                    prefetch(data, ask)
+                    prefetch(data, ask + LINE)
+                    prefetch(indices, ask)
+                    ask += LINES
+        if k + ONE < end:
+            even = data[k] * v[indices[k]]
             odd = data[k + ONE] * v[indices[k + ONE]]
-            k = end
-        else:
-            while k + THREE < end:
-                even += data[k] * v[indices[k]]
-                odd += data[k + ONE] * v[indices[k + ONE]]
-                even += data[k + TWO] * v[indices[k + TWO]]
-                odd += data[k + THREE] * v[indices[k + THREE]]
-                k += FOUR
-            if k + ONE < end:
-                even += data[k] * v[indices[k]]
-                odd += data[k + ONE] * v[indices[k + ONE]]
-                k += TWO
+            k += TWO
             if k < end:
                 even += data[k] * v[indices[k]]
                 k += ONE
+                while k < end:
+                    odd += data[k] * v[indices[k]]
+                    k += ONE
+                    if k < end:
+                        even += data[k] * v[indices[k]]
+                        k += ONE
+        elif k < end:
+            even = data[k] * v[indices[k]]
+            k += ONE
         q = r[s - begin] + gamma * (even + odd)
         change = q - v[s]
         low = min(low, change)
@@ -303,7 +234,7 @@ def policy_sweeps(indptr, indices, data, r, gamma, v, out, most, target):
     low, high = -np.inf, np.inf
     n = 0
     while n < most and high - low > target:
-        low, high = policy_backup(gamma, v, out, None, None, indptr, indices, data, r, 0, len(r))
+        low, high = policy_backup(gamma, v, out, None, indptr, indices, data, r, 0, len(r))
         v, out = out, v
         n += 1
     if n % 2:

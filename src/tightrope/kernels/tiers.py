@@ -23,7 +23,7 @@ PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
 MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
 #: What loops need of `memory` besides arithmetic; plain Python has them below.
-MEMORY = ("prefetch", "prefetch_second", "pass_by", "passed_by", "announce", "announced", "give_way")
+MEMORY = ("prefetch", "pass_by", "passed_by", "announce", "announced", "give_way")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -31,10 +31,6 @@ uint64 = int64 = int
 
 def prefetch(array, index):
     """Ask for array[index] early, once compiled."""
-
-
-def prefetch_second(array, index):
-    """Ask for array[index] early, but for the second cache, once compiled."""
 
 
 def pass_by(array, index, number):
