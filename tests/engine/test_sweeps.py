@@ -80,19 +80,19 @@ def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, wi
     for compiled in (False, True):
         if compiled:
             kernels.tiers.compile_loops()
-        for far, model in [(far, model) for far in (None, False, True) for model in models]:
+        for asked, model in [(asked, model) for asked in (None, False, True) for model in models]:
             u, found = np.empty(S), np.empty(S, mdp.first.dtype)
-            kernels.backup(*model, v, u, found, far, None, None, None, None, 0, S)
+            kernels.backup(*model, v, u, found, asked, None, None, None, None, 0, S)
             np.testing.assert_array_equal(u, q.max(axis=1))
             np.testing.assert_array_equal(found, rows)
             for part in chain:
                 part[:] = 0
-            kernels.backup(*model, v, u, found, far, *chain, 0, S)
+            kernels.backup(*model, v, u, found, asked, *chain, 0, S)
             np.testing.assert_array_equal(chain[0][: S + 1], np.arange(S + 1) * P.shape[1])
             np.testing.assert_array_equal(chain[1].reshape(S, -1), mdp.P.indices.reshape(P.shape)[rows])
             np.testing.assert_array_equal(chain[2].reshape(S, -1), P[rows])
             np.testing.assert_array_equal(chain[3], mdp.r[rows])
-            kernels.policy_backup(mdp.gamma, v, u, far, *chain, 0, S)
+            kernels.policy_backup(mdp.gamma, v, u, asked, *chain, 0, S)
             np.testing.assert_array_equal(u, q.max(axis=1))
 
 
@@ -163,8 +163,9 @@ def walk_of(mdp, rows):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("asked", [None, False])
 @pytest.mark.parametrize(("side", "threads"), [(12, 1), (12, 2), (60, 1), (60, 2)])
-def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, backwards):
+def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, asked, backwards):
     """To the last bit, on lanes and on threads: each stays behind the one before as far as a move leads, and more."""
     mdp = problems.gridworld(side, side, slip=0.2, gamma=0.99)
     S, rng = mdp.n_states, np.random.default_rng(1)
@@ -174,9 +175,9 @@ def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(
     assert far < lag < S
     expected = rng.normal(size=S)
     lanes, pairs = expected.copy(), expected.copy()
-    alone = (expected, backwards, None, *chain, S, S, 0, S)
+    alone = (expected, backwards, None, None, *chain, S, S, 0, S)
     changes = [max(kernels.in_place.split_gauss_seidel(*alone)) for _ in range(8)]
-    arguments = (pairs, backwards, *chain, lag, np.zeros(4, np.int64))
+    arguments = (pairs, backwards, asked, *chain, lag, np.zeros(4, np.int64))
     assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2)], threads) == changes[1:4:2]
     assert team.each(kernels.in_place.split_pair, arguments, [(i,) for i in range(2, 4)], threads) == changes[5::2]
     np.testing.assert_array_equal(pairs, expected)
@@ -194,10 +195,10 @@ def test_a_sweep_too_close_behind_another_would_find_something_else():
     chain, far = walk_of(mdp, rows)
     v = rng.normal(size=S)
     close, behind = v.copy(), v.copy()
-    kernels.in_place.split_pair(close, False, *chain, far // 2, np.zeros(1, np.int64), 0)
-    kernels.in_place.split_pair(behind, False, *chain, far + 1, np.zeros(1, np.int64), 0)
+    kernels.in_place.split_pair(close, False, None, *chain, far // 2, np.zeros(1, np.int64), 0)
+    kernels.in_place.split_pair(behind, False, None, *chain, far + 1, np.zeros(1, np.int64), 0)
     for _ in range(2):
-        kernels.in_place.split_gauss_seidel(v, False, None, *chain, S, S, 0, S)
+        kernels.in_place.split_gauss_seidel(v, False, None, None, *chain, S, S, 0, S)
     assert np.abs(close - v).max() > 1e-3
     np.testing.assert_array_equal(behind, v)
 
@@ -314,6 +315,6 @@ def test_a_model_is_asked_for_where_no_cache_holds_it_and_values_where_these_lie
         (problems.garnet(20, 3, 5), None),
         (problems.queue(500), False),
     ):
-        assert sweep.far(mdp, mdp.n_transitions) is way
-    assert sweep.far(problems.garnet(300, 3, 5), 999.0) is None  # a policy's chain, which the caches hold
+        assert sweep.asked_for(mdp, mdp.n_transitions) is way
+    assert sweep.asked_for(problems.garnet(300, 3, 5), 999.0) is None  # a policy's chain, which the caches hold
     assert sweep.reach(problems.queue(300)) == 1

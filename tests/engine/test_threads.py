@@ -60,7 +60,7 @@ def test_what_is_asked_for_ahead_of_time_changes_no_bit(monkeypatch, threads):
     for name, limit in {"WIDE": 100, "LONG": 2_000}.items():
         monkeypatch.setattr(sweep, name, limit)
     vast = problems.garnet(500, 4, 5, gamma=0.99)
-    assert sweep.far(vast, vast.n_transitions)
+    assert sweep.asked_for(vast, vast.n_transitions)
     passed = []
     monkeypatch.setattr(kernels, "backup", lambda *arguments: passed.append(arguments[9]) or kernels.serial.backup(*arguments))
     found = tr.solve(vast, threads=threads)

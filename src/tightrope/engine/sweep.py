@@ -36,7 +36,7 @@ def reach(mdp: MDP) -> int:
     return found
 
 
-def far(mdp: MDP, transitions: float) -> bool | None:
+def asked_for(mdp: MDP, transitions: float) -> bool | None:
     """What backups of so many of the model's transitions ask for ahead of time; `kernels.serial` says why."""
     return None if transitions < LONG else min(mdp.n_states, reach(mdp)) >= WIDE
 
@@ -52,7 +52,7 @@ class Sweeper:
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         self.first, self.model = mdp.first, rows_of(mdp)
-        self._far = far(mdp, mdp.n_transitions)
+        self._asked = asked_for(mdp, mdp.n_transitions)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
@@ -64,7 +64,7 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, rows, self._far, None, None, None, None)
+        arguments = (*self.model, v, u, rows, self._asked, None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

@@ -1,13 +1,14 @@
 """Gauss-Seidel sweeps, in place: over a model, and over the chain of its greedy pairs that they keep.
 
-Rows are summed as in `serial`, and written out in both kernels for the same reason.
+Rows are summed as in `serial`, and written out in both kernels for the same reason. A chain that no cache holds is asked for ahead
+of time as there; a Bellman sweep waits for the state before more than for memory.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.serial import LINE, ONE, THREE, TWO, copy
+from tightrope.kernels.serial import AHEAD, LINE, LINES, ONE, THREE, TWO, copy
 from tightrope.kernels.tiers import announce, announced, give_way, loop, prefetch, uint64
 
 #: States from which on both halves of a chain are swept side by side.
@@ -180,22 +181,38 @@ def extract_split(indptr, indices, data, r, rows, gamma, to_indptr, to_indices, 
 
 
 @loop
-def split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, shift, begin, end):
+def split_gauss_seidel(v, backwards, keep, asked, indptr, indices, data, r, n, shift, begin, end):
     """The steps begin..end-1 of Gauss-Seidel sweeps of v = r + P v in place, in order of the n states or against it.
 
     At step i one of two lanes is at state i and the other `shift` states further on, or behind where that is negative, as far
     as there are such states: alone, each state would wait for the one before. Unless `keep` is None, that times v(s) is added in
     every state: where r and P are 1 - keep times as large as they should be, this is over-relaxation for keep < 0. Where r is
-    None it is zero. Returns the largest change on either lane.
+    None it is zero. Unless `asked` is None, the chain is asked for ahead of the first lane: no cache holds it. Returns the largest
+    change on either lane.
     """
     size, shift = uint64(n), uint64(shift)
     first, second = 0.0, 0.0
+    start = min(uint64(begin), size)
+    ask = uint64(indptr[size - start if backwards else start])
     for i in range(uint64(begin), uint64(end)):
         for lane in range(TWO):
             at = i + lane * shift
             if 0 <= at < size:  # compiled, what is below zero is beyond everything
                 s = size - ONE - at if backwards else at
                 k, last = uint64(indptr[s]), uint64(indptr[s + ONE])
+                if asked is not None and lane == 0:
+                    if backwards:
+                        while k + LINES <= ask:
+                            ask -= LINES
+                            prefetch(data, ask - AHEAD)
+                            prefetch(data, ask - AHEAD + LINE)
+                            prefetch(indices, ask - AHEAD)
+                    else:
+                        while ask < last:
+                            prefetch(data, ask + AHEAD)
+                            prefetch(data, ask + AHEAD + LINE)
+                            prefetch(indices, ask + AHEAD)
+                            ask += LINES
                 even, odd = 0.0 if r is None else r[s] if keep is None else r[s] + keep * v[s], 0.0
                 if last == k + THREE:
                     even = even + data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
@@ -226,7 +243,7 @@ def split_sweep(v, backwards, halves, keep, indptr, indices, data, r, n):
     """
     size = uint64(n)
     length = (size + ONE) // TWO if halves and size >= SIDE_BY_SIDE else size
-    return max(split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, n, length, 0, length))
+    return max(split_gauss_seidel(v, backwards, keep, None, indptr, indices, data, r, n, length, 0, length))
 
 
 @loop
@@ -305,7 +322,7 @@ def behind(far, n):
 
 
 @loop
-def split_pair(v, backwards, indptr, indices, data, r, lag, progress, number):
+def split_pair(v, backwards, asked, indptr, indices, data, r, lag, progress, number):
     """Two Gauss-Seidel sweeps of v = r + P v in place, the second `lag` behind the first; returns the second's largest change.
 
     They are a pair of several, the `number`-th, and as far behind those before as `progress` says that these have come.
@@ -318,7 +335,7 @@ def split_pair(v, backwards, indptr, indices, data, r, lag, progress, number):
         if number > 0:
             while announced(progress, number - 1) < min(end + TWO * lag, steps):
                 give_way()
-        _, more = split_gauss_seidel(v, backwards, None, indptr, indices, data, r, size, -lag, begin, end)
+        _, more = split_gauss_seidel(v, backwards, None, asked, indptr, indices, data, r, size, -lag, begin, end)
         change = max(change, more)
         announce(progress, number, end)
         begin = end
@@ -338,7 +355,7 @@ def split_sweeps(indptr, indices, data, r, v, most, target, backwards, turn, hal
     while n < most and change > target:
         if lag > 0:
             steps = uint64(len(v)) + lag
-            _, change = split_gauss_seidel(v, backwards, keep, indptr, indices, data, r, len(v), -lag, 0, steps)
+            _, change = split_gauss_seidel(v, backwards, keep, None, indptr, indices, data, r, len(v), -lag, 0, steps)
             n += 2
         else:
             change = split_sweep(v, backwards, halves, keep, indptr, indices, data, r, len(v))

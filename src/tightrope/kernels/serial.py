@@ -7,7 +7,7 @@ whose bookkeeping took a fifth of a sweep: rows of two and three are what walks,
 
 Models that no cache holds are asked for ahead of time, two lines of probabilities and one of successors at once: the processor
 does that by itself, but not early enough, and a sweep takes a quarter to a half less so. Chains that are copied from such a model
-pass the caches by. `far` is None where a cache holds the model, and true where none holds the values either, and these lie all
+pass the caches by. `asked` is None where a cache holds the model, and true where none holds the values either, and these lie all
 over: they are asked for too then. Where a cache holds them as many as can be are under way anyway, and to ask for them would cost
 a tenth to a fifth of a sweep.
 
@@ -31,11 +31,11 @@ AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(768), uint64(128), uint64(32), ui
 
 @loop
 def backup(
-    indptr, indices, data, r, first, gamma, v, out, rows, far, to_indptr, to_indices, to_data, to_r, lo, hi
+    indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indptr, to_indices, to_data, to_r, lo, hi
 ):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    `indptr` is None if every pair leads to one state alone; `far` is above. Unless `to_indptr` is None, the rows of P and r that
+    `indptr` is None if every pair leads to one state alone; `asked` is above. Unless `to_indptr` is None, the rows of P and r that
     the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
@@ -49,13 +49,13 @@ def backup(
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
-        if far is not None:
+        if asked is not None:
             prefetch(r, l + AHEAD_PAIRS)
         while l < stop:
             even, odd = 0.0, 0.0
             end = l + ONE if indptr is None else uint64(indptr[l + ONE])
-            if far is not None and ask < end + AHEAD:
-                if far and ask < uint64(len(indices)):
+            if asked is not None and ask < end + AHEAD:
+                if asked and ask < uint64(len(indices)):
                     for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
                         prefetch(v, uint64(indices[i]))
                 prefetch(data, ask)
@@ -101,7 +101,7 @@ def backup(
             i = chosen if indptr is None else uint64(indptr[chosen])
             end = chosen + ONE if indptr is None else uint64(indptr[chosen + ONE])
             while i < end:
-                if far is None:
+                if asked is None:
                     to_indices[at] = indices[i]
                     to_data[at] = data[i]
                 else:
@@ -111,7 +111,7 @@ def backup(
                 i += ONE
             to_r[s - begin] = r[chosen]
             to_indptr[s - begin + ONE] = at
-    if far is not None and to_indptr is not None:
+    if asked is not None and to_indptr is not None:
         passed_by()
     return low, high
 
@@ -177,18 +177,18 @@ def extent(v):
 
 
 @loop
-def policy_backup(gamma, v, out, far, indptr, indices, data, r, lo, hi):
+def policy_backup(gamma, v, out, asked, indptr, indices, data, r, lo, hi):
     """One fused backup of a chain: out = r + gamma P v, returns min and max of out - v. Its rows are of states lo..hi-1.
 
-    `far` is above.
+    `asked` is above.
     """
     low, high = np.inf, -np.inf
     begin, k, ask = uint64(lo), uint64(0), AHEAD
     for s in range(begin, uint64(hi)):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
-        if far is not None and ask < end + AHEAD:
-            if far and ask < uint64(len(indices)):
+        if asked is not None and ask < end + AHEAD:
+            if asked and ask < uint64(len(indices)):
                 for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
                     prefetch(v, uint64(indices[i]))
             prefetch(data, ask)
