@@ -231,6 +231,8 @@ def test_a_sweep_that_keeps_less_than_nothing_of_the_old_value_is_textbook_over_
 def test_nothing_is_backed_up_as_anything_else_is():
     mdp = problems.garnet(60, 3, 4, seed=2)
     zero = Sweeper(mdp).backup(np.zeros(60))
+    for one, other in zip(zero, Sweeper(mdp).backup(None), strict=True):
+        np.testing.assert_array_equal(one, other)
     u, rows = np.empty(60), np.empty(60, dtype=mdp.first.dtype)
     assert Sweeper(mdp).backup_into(np.zeros(60), u, rows) == zero[2:]
     np.testing.assert_array_equal(zero.u, u)

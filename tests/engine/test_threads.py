@@ -70,6 +70,14 @@ def test_what_is_asked_for_ahead_of_time_changes_no_bit(monkeypatch, threads):
     assert [row[:-1] for row in found.trace.rows] == [row[:-1] for row in usual.trace.rows]
 
 
+def test_rewards_are_seen_alike_by_several_threads():
+    mdp = problems.garnet(101, 3, 2, seed=4)
+    for threads in (2, 3):
+        twin = mdp.reshaped(mdp.r, mdp.gamma)
+        sweep.see_rewards(twin, threads)
+        assert vars(twin)["reward_range"] == (mdp.r.min(), mdp.r.max()) == mdp.reward_range
+
+
 def test_blocks_cover_every_state_once():
     mdp = problems.gambler(80)
     for parts in (1, 2, 7, 500):

@@ -86,8 +86,9 @@ class Petsc:
             v0, pi0 = self._saving.v, self._saving.policy
         return Start(share, v0, pi0)
 
-    def backup(self, mdp: Share, v: FloatArray, monitor: Monitor) -> Sweep:  # noqa: ARG002  (a protocol)
+    def backup(self, mdp: Share, v: FloatArray | None, monitor: Monitor) -> Sweep:  # noqa: ARG002  (a protocol)
         """P v by PETSc, then the best pair of each state here."""
+        v = np.zeros(mdp.n_states) if v is None else v
         u = np.empty_like(v)
         rows = np.empty(len(v), dtype=mdp.first.dtype)
         low, high = kernels.shares.best(mdp.P.into(v), mdp.r, unsigned(mdp.first), mdp.gamma, v, u, rows)

@@ -36,8 +36,8 @@ class Backend(Protocol):
     def place(self, mdp: Any, v0: Any, pi0: Policy | None, algorithm: str, monitor: Monitor) -> Start:
         """The model as this backend holds it."""
 
-    def backup(self, mdp: Any, v: FloatArray, monitor: Monitor) -> Sweep:
-        """T v with its greedy pairs in fresh arrays, and the smallest and largest change of any state."""
+    def backup(self, mdp: Any, v: FloatArray | None, monitor: Monitor) -> Sweep:
+        """T v with its greedy pairs in fresh arrays, and the smallest and largest change of any state; None is zero everywhere."""
 
     def certify(self, mdp: Any, sweep: Sweep) -> Certificate:
         """What a backup proves."""
@@ -73,7 +73,7 @@ class Here:
         """Everything is here already."""
         return Start(mdp, v0, pi0)
 
-    def backup(self, mdp: Any, v: FloatArray, monitor: Monitor) -> Sweep:
+    def backup(self, mdp: Any, v: FloatArray | None, monitor: Monitor) -> Sweep:
         """By the fused kernel."""
         return Sweeper(mdp, monitor.threads).backup(v)
 

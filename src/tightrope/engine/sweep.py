@@ -51,16 +51,16 @@ class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        self.first, self.model = mdp.first, rows_of(mdp)
+        self.mdp, self.model = mdp, rows_of(mdp)
         self._asked = asked_for(mdp, mdp.n_transitions)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
-    def backup(self, v: FloatArray) -> Sweep:
-        """T v in fresh arrays."""
-        u = np.empty_like(v)
-        rows = np.empty(len(v), dtype=self.first.dtype)
-        return Sweep(u, rows, *self.backup_into(v, u, rows))
+    def backup(self, v: FloatArray | None) -> Sweep:
+        """T v in fresh arrays; None is zero everywhere."""
+        u = np.empty(self.mdp.n_states)
+        rows = np.empty(len(u), dtype=self.mdp.first.dtype)
+        return Sweep(u, rows, *(self.look_at_rewards(0.0, u, rows) if v is None else self.backup_into(v, u, rows)))
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
@@ -68,6 +68,18 @@ class Sweeper:
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))
+
+    def look_at_rewards(self, base: float, u: FloatArray, rows: IntArray) -> tuple[float, float]:
+        """What `backup_into` comes to, up to rounding, where v is `base` everywhere: P need not be read."""
+        arguments = (*self.mdp.arrays[3:], base, u, rows)
+        return extremes(team.each(kernels.rounds.look_at_rewards, arguments, self.parts, self.threads))
+
+
+def see_rewards(mdp: MDP, threads: int) -> None:
+    """Have several threads look for `mdp.reward_range` where it is not known yet."""
+    if threads > 1 and "reward_range" not in vars(mdp):
+        parts = [(part,) for part in np.array_split(mdp.r, threads)]
+        vars(mdp)["reward_range"] = extremes(team.each(kernels.extent, (), parts, threads))
 
 
 def extremes(changes: list[tuple[float, float]]) -> tuple[float, float]:

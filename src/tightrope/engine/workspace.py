@@ -15,7 +15,7 @@ from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, asked_for, extremes, rows_of
+from tightrope.engine.sweep import Sweeper, asked_for, extremes, rows_of, see_rewards
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Workspace:
         shape = outline(mdp)
         self.S, self.pairs, self.nnz, self.actions, self.has_sinks, self.band, self.small, self.in_pieces, self.wide, *_ = shape
         self._threads = team.team_size(threads, self.nnz)
+        see_rewards(mdp, self._threads)
         if shape.ends is not None and v0 is None:
             self.seeds = promising(mdp)
         #: Whether values have spread through the model, so that the greedy policy means something.
@@ -185,19 +186,14 @@ class Workspace:
         """Unless there has been a look, what it comes to where v is still constant, up to rounding: the largest rewards."""
         if self.looked:
             return
-        arguments = (*self.model[3:], self.base, self.u, self.rows)
-        self.low, self.high = extremes(team.each(kernels.rounds.look_at_rewards, arguments, self._parts(), self._threads))
+        self.low, self.high = Sweeper(self.mdp, self._threads).look_at_rewards(self.base, self.u, self.rows)
         self.backups += self.pairs
         self.looked = True
         self._foresee((self.low + self.base, self.high + self.base))
 
     def stay(self) -> None:
         """v as if every state were stayed in for good."""
-        team.each(kernels.rounds.stay, (*self.model[3:], self.v), self._parts(), self._threads)
-
-    def _parts(self) -> list[tuple[int, int]]:
-        """Ranges of states, one for each thread."""
-        return Sweeper(self.mdp, self._threads).parts
+        team.each(kernels.rounds.stay, (*self.model[3:], self.v), Sweeper(self.mdp, self._threads).parts, self._threads)
 
     def _foresee(self, extent: tuple[float, float]) -> None:
         """The gap to reach and the gap there is, up to rounding, after a look that left a u of this extent."""

@@ -86,7 +86,7 @@ class PolicyIteration:
         if policy is not None and v0 is None:
             v = machine(watch).policy_value(mdp, policy, None, 0.0, watch)
         else:
-            v = np.zeros(mdp.n_states) if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
+            v = None if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
         return _look(mdp, v, policy, watch)
 
     def _first_policy(self, mdp: MDP, watch: Monitor) -> Policy | None:
@@ -115,10 +115,11 @@ class PolicyIteration:
         return new
 
 
-def _look(mdp: MDP, v: FloatArray, policy: Policy | None, monitor: Monitor) -> Iterate:
-    """Back v up once: the certificate, and the start of whatever improvement comes next."""
+def _look(mdp: MDP, v: FloatArray | None, policy: Policy | None, monitor: Monitor) -> Iterate:
+    """Back v up once: the certificate, and the start of whatever improvement comes next. None is zero everywhere."""
     sweep = machine(monitor).backup(mdp, v, monitor)
     monitor.backups += mdp.n_pairs
     certificate = machine(monitor).certify(mdp, sweep)
     greedy = Policy.of_rows(mdp.pairs, sweep.rows)
-    return Iterate(v, policy, sweep.u, greedy, certificate, (sweep.low, sweep.high))
+    here = np.zeros(mdp.n_states) if v is None else v
+    return Iterate(here, policy, sweep.u, greedy, certificate, (sweep.low, sweep.high))
