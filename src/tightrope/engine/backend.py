@@ -37,7 +37,7 @@ class Backend(Protocol):
         """The model as this backend holds it."""
 
     def backup(self, mdp: Any, v: FloatArray | None, monitor: Monitor) -> Sweep:
-        """T v with its greedy pairs in fresh arrays, and the smallest and largest change of any state; None is zero everywhere."""
+        """T v with its greedy pairs in fresh arrays, and the least and largest change of any state; None is zero everywhere."""
 
     def certify(self, mdp: Any, sweep: Sweep) -> Certificate:
         """What a backup proves."""

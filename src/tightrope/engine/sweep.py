@@ -42,9 +42,10 @@ def asked_for(mdp: MDP, transitions: float) -> bool | None:
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
-    """The model's arrays as backups take them: no indptr where every pair leads to one state alone."""
+    """The model's arrays as backups take them: no indptr where all pairs have as many successors, but how many; None for one."""
     indptr, *others = mdp.arrays
-    return None if mdp.n_transitions == mdp.n_pairs else indptr, *others
+    alike = mdp.width * mdp.n_pairs == mdp.n_transitions
+    return (mdp.width if mdp.width > 1 else None) if alike else indptr, *others
 
 
 class Sweeper:

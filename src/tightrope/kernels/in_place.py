@@ -1,7 +1,7 @@
 """Gauss-Seidel sweeps, in place: over a model, and over the chain of its greedy pairs that they keep.
 
-Rows are summed as in `serial`, and written out in both kernels for the same reason. A chain that no cache holds is asked for ahead
-of time as there; a Bellman sweep waits for the state before more than for memory.
+Rows are summed as in `serial`, and written out in both kernels for the same reason. A chain that no cache holds is asked for
+ahead of time as there; a Bellman sweep waits for the state before more than for memory.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ def split_gauss_seidel(v, backwards, keep, asked, indptr, indices, data, r, n, s
     At step i one of two lanes is at state i and the other `shift` states further on, or behind where that is negative, as far
     as there are such states: alone, each state would wait for the one before. Unless `keep` is None, that times v(s) is added in
     every state: where r and P are 1 - keep times as large as they should be, this is over-relaxation for keep < 0. Where r is
-    None it is zero. Unless `asked` is None, the chain is asked for ahead of the first lane: no cache holds it. Returns the largest
-    change on either lane.
+    None it is zero. Unless `asked` is None, the chain is asked for ahead of the first lane: no cache holds it. Returns the
+    largest change on either lane.
     """
     size, shift = uint64(n), uint64(shift)
     first, second = 0.0, 0.0

@@ -13,20 +13,58 @@ from numba.extending import intrinsic
 _INTEL = platform.machine() in {"x86_64", "AMD64"}
 
 
+def _prefetch(near):
+    """An intrinsic that asks for a line of memory; `near` is how long caches are to keep it, from 0 to 3."""
+
+    @intrinsic
+    def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
+        def generate(context, builder, signature, arguments):
+            kind = signature.args[0]
+            place = _place(context, builder, kind, *arguments)
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            builder.call(fetch, [builder.bitcast(place, byte), number(0), number(near), number(1)])  # to read, data
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate
+
+    return prefetch
+
+
+#: Ask for the line of memory that holds array[index], without waiting for it; nothing else happens.
+prefetch = _prefetch(3)
+#: The same for what is read once: nothing else is to leave the caches for it.
+prefetch_once = _prefetch(0)
+
+
 @intrinsic
-def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
-    """Ask for the line of memory that holds array[index], without waiting for it; nothing else happens."""
+def row(typing_context, indptr, l):  # noqa: ARG001  (numba's signature)
+    """Where row l begins: indptr[l], or l times indptr where that is how long all rows are, None being one; unsigned."""
 
     def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        place = _place(context, builder, kind, *arguments)
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(fetch, [builder.bitcast(place, byte), number(0), number(3), number(1)])  # to read, as near as can be, data
-        return context.get_dummy_value()
+        indptr, l = arguments
+        return _row(context, builder, signature.args[0], indptr, l, builder.mul)
 
-    return types.void(array, index), generate
+    return types.uint64(indptr, l), generate
+
+
+@intrinsic
+def row_end(typing_context, indptr, k, l):  # noqa: ARG001  (numba's signature)
+    """Where the row before l ends, having begun at k: where row l begins."""
+
+    def generate(context, builder, signature, arguments):
+        indptr, k, l = arguments
+        return _row(context, builder, signature.args[0], indptr, l, lambda length, _: builder.add(k, length))
+
+    return types.uint64(indptr, k, l), generate
+
+
+def _row(context, builder, kind, indptr, l, place):
+    """Where row l begins; place(length, l) tells where all are of one length."""
+    if isinstance(kind, types.Array):
+        return context.cast(builder, builder.load(_place(context, builder, kind, indptr, l)), kind.dtype, types.uint64)
+    return l if kind is types.none else place(context.cast(builder, indptr, kind, types.uint64), l)
 
 
 def _place(context, builder, kind, array, index):

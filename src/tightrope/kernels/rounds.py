@@ -157,9 +157,7 @@ def gauss_seidel_round(
             computed = cycles * len(r) + swept * len(v)
             if done and not near:  # what is there to see is enough, most likely
                 near = True
-                low, high = backup(
-                    indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v)
-                )
+                low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
                 least, largest = extent(u)
                 computed += len(r)
             told[8], told[9], told[10], told[11] = computed, cycles, swept, change

@@ -6,10 +6,10 @@ so that results do not depend on how states are split over threads. The first th
 whose bookkeeping took a fifth of a sweep: rows of two and three are what walks, queues and grids are made of.
 
 Models that no cache holds are asked for ahead of time, two lines of probabilities and one of successors at once: the processor
-does that by itself, but not early enough, and a sweep takes a quarter to a half less so. Chains that are copied from such a model
-pass the caches by. `asked` is None where a cache holds the model, and true where none holds the values either, and these lie all
-over: they are asked for too then. Where a cache holds them as many as can be are under way anyway, and to ask for them would cost
-a tenth to a fifth of a sweep.
+does that by itself, but not early enough, and a sweep takes a quarter to a half less so. Nothing else leaves the caches for what
+is read once, and chains that are copied from such a model pass the caches by. `asked` is None where a cache holds the model, and
+true where none holds the values either, and these lie all over: they are asked for too then. Where a cache holds them as many as
+can be are under way anyway, and to ask for them would cost a tenth to a fifth of a sweep.
 
 This is written out in every kernel: as a function of its own it would count references to three arrays on every row, which made a
 sweep ten times slower.
@@ -19,54 +19,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.kernels.tiers import loop, pass_by, passed_by, prefetch, uint64
+from tightrope.kernels.tiers import loop, pass_by, passed_by, prefetch, prefetch_once, row, row_end, uint64
 
 ONE = uint64(1)
 TWO = uint64(2)
 THREE = uint64(3)
 FOUR = uint64(4)
 #: How many transitions, and pairs, ahead of time a model is asked for, and values; a line's numbers, and those asked for at once.
-AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(768), uint64(128), uint64(32), uint64(8), uint64(16)
+AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(768), uint64(256), uint64(32), uint64(8), uint64(16)
 
 
 @loop
-def backup(
-    indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indptr, to_indices, to_data, to_r, lo, hi
-):
+def backup(indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    `indptr` is None if every pair leads to one state alone; `asked` is above. Unless `to_indptr` is None, the rows of P and r that
-    the greedy policy uses are copied together while they are at hand.
+    `indptr` may be the number of successors where all pairs have as many, or None where they have one; `asked` is above. Unless
+    `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
     l = uint64(first[lo])
-    k = l if indptr is None else uint64(indptr[l])
+    k = row(indptr, l)
     ask = k + AHEAD
     for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = l
         stop = uint64(first[s + ONE])
-        if asked is not None:
-            prefetch(r, l + AHEAD_PAIRS)
         while l < stop:
             even, odd = 0.0, 0.0
-            end = l + ONE if indptr is None else uint64(indptr[l + ONE])
+            end = row_end(indptr, k, l + ONE)
             if asked is not None and ask < end + AHEAD:
                 if asked and ask < uint64(len(indices)):
                     for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
                         prefetch(v, uint64(indices[i]))
-                prefetch(data, ask)
-                prefetch(data, ask + LINE)
-                prefetch(indices, ask)
+                prefetch_once(data, ask)
+                prefetch_once(data, ask + LINE)
+                prefetch_once(indices, ask)
+                prefetch_once(r, l + AHEAD_PAIRS)
+                if indptr is None:
+                    prefetch_once(r, l + AHEAD_PAIRS + LINE)
                 ask += LINES
                 if end > k + LINES:
                     while ask < end + AHEAD:
-                        prefetch(data, ask)
-                        prefetch(data, ask + LINE)
-                        prefetch(indices, ask)
+                        prefetch_once(data, ask)
+                        prefetch_once(data, ask + LINE)
+                        prefetch_once(indices, ask)
                         ask += LINES
             if indptr is None:
                 even = data[l] * v[indices[l]]
@@ -98,8 +97,7 @@ def backup(
         out[s] = best
         rows[s] = chosen
         if to_indptr is not None:
-            i = chosen if indptr is None else uint64(indptr[chosen])
-            end = chosen + ONE if indptr is None else uint64(indptr[chosen + ONE])
+            i, end = row(indptr, chosen), row(indptr, chosen + ONE)
             while i < end:
                 if asked is None:
                     to_indices[at] = indices[i]
@@ -191,15 +189,15 @@ def policy_backup(gamma, v, out, asked, indptr, indices, data, r, lo, hi):
             if asked and ask < uint64(len(indices)):
                 for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
                     prefetch(v, uint64(indices[i]))
-            prefetch(data, ask)
-            prefetch(data, ask + LINE)
-            prefetch(indices, ask)
+            prefetch_once(data, ask)
+            prefetch_once(data, ask + LINE)
+            prefetch_once(indices, ask)
             ask += LINES
             if end > k + LINES:
                 while ask < end + AHEAD:
-                    prefetch(data, ask)
-                    prefetch(data, ask + LINE)
-                    prefetch(indices, ask)
+                    prefetch_once(data, ask)
+                    prefetch_once(data, ask + LINE)
+                    prefetch_once(indices, ask)
                     ask += LINES
         if k + ONE < end:
             even = data[k] * v[indices[k]]

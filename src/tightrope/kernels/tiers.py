@@ -23,7 +23,7 @@ PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
 MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
 #: What loops need of `memory` besides arithmetic; plain Python has them below.
-MEMORY = ("prefetch", "pass_by", "passed_by", "announce", "announced", "give_way")
+MEMORY = ("prefetch", "prefetch_once", "row", "row_end", "pass_by", "passed_by", "announce", "announced", "give_way")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -31,6 +31,20 @@ uint64 = int64 = int
 
 def prefetch(array, index):
     """Ask for array[index] early, once compiled."""
+
+
+def prefetch_once(array, index):
+    """Ask for array[index] early, once compiled, which is read once."""
+
+
+def row(indptr, l):
+    """Where row l begins: indptr[l], or l times indptr where that is how long all rows are, None being one."""
+    return l if indptr is None else l * indptr if isinstance(indptr, int) else indptr[l]
+
+
+def row_end(indptr, k, l):  # noqa: ARG001  (compiled loops need not multiply)
+    """Where the row before l ends, having begun at k: where row l begins."""
+    return row(indptr, l)
 
 
 def pass_by(array, index, number):

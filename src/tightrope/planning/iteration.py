@@ -83,11 +83,9 @@ class PolicyIteration:
         """The first iterate: at v0, or at v^{pi0}; if nothing is said at v = 0, or where a policy is the better start."""
         watch = monitor or Monitor(Limits())
         policy = pi0 if pi0 is not None or (v0 is not None and self.alpha == 1.0) else self._first_policy(mdp, watch)
-        if policy is not None and v0 is None:
-            v = machine(watch).policy_value(mdp, policy, None, 0.0, watch)
-        else:
-            v = None if v0 is None else np.array(validate.vector(v0, mdp.n_states, "v0", "state"))
-        return _look(mdp, v, policy, watch)
+        if v0 is not None:
+            return _look(mdp, np.array(validate.vector(v0, mdp.n_states, "v0", "state")), policy, watch)
+        return _look(mdp, None if policy is None else machine(watch).policy_value(mdp, policy, None, 0.0, watch), policy, watch)
 
     def _first_policy(self, mdp: MDP, watch: Monitor) -> Policy | None:
         """What to start from where nobody has said: the uniform policy for soft updates, which need one; mostly none otherwise.
