@@ -189,6 +189,29 @@ def test_gauss_seidel_in_an_order_is_the_textbook_sweep_in_that_order(backwards,
     assert far == max(abs(s - j) for s, j in np.argwhere(moves > 0.0))
 
 
+@pytest.mark.parametrize("as_numbered", [True, False])
+def test_the_chain_of_pairs_that_are_known_is_that_of_the_sweep_that_found_them(as_numbered):
+    """And the sweep is the same, bit for bit, whether it keeps a chain or leaves that for later."""
+    mdp = grid(slip=0.2, side=7) if as_numbered else renumbered(grid(slip=0.2, side=7))[0]
+    S, (order, place) = mdp.n_states, (None, None) if as_numbered else outward(mdp)
+    start, found = np.random.default_rng(2).normal(size=S), []
+    for at_once in (True, False):
+        v, rows = start.copy(), np.empty(S, np.uint32)
+        held, *chain = Room().slots(mdp, order)
+        held.fill(mdp.n_pairs)
+        how = (rows, False, order, place, None)
+        change, *moves = kernels.in_place.gauss_seidel(*mdp.arrays, v, *how, held if at_once else None, *chain, 0, S)
+        if not at_once:
+            assert moves == [0.0, 0.0, 0]
+            nothing, *moves = kernels.in_place.gauss_seidel(*mdp.arrays, None, *how, held, *chain, 0, S)
+            assert nothing == 0.0
+        end = int(chain[0][S])
+        found.append((v, rows, change, *moves, held, *(part[:end] for part in chain[1:3]), chain[3]))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (found[0][0] != start).any()
+
+
 @pytest.mark.parametrize(("slip", "most"), [(0.0, 5.0), (0.1, 20.0)])
 @pytest.mark.parametrize("large", [False, True])
 def test_numbers_of_states_make_little_difference(monkeypatch, slip, most, large):

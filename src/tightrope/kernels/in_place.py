@@ -37,8 +37,9 @@ def gauss_seidel(
     outside). The chain, of places, is v = r' + P' v, solved for the chance of staying put: the diagonal of P' is zero. The row of
     a place has room of its own, from its `begin` to the next; zeros fill what it does not need. Where the pair `held` there is
     the best still, as it is almost everywhere after a few sweeps, nothing is copied; no pair has the number len(r). None is
-    kept where `held` is None. Returns the largest change, by how much more likely the chain's moves to higher and to lower
-    states have become, added up, and how far at most its new moves lead.
+    kept where `held` is None; where v is None there is no sweep, and the chain is that of the pairs in `rows`. Returns the
+    largest change, by how much more likely the chain's moves to higher and to lower states have become, added up, and how far
+    at most its new moves lead.
     """
     low, beyond, size = uint64(lo), uint64(hi), uint64(hi) - uint64(lo)
     largest, up, down, furthest = 0.0, 0.0, 0.0, uint64(0)
@@ -50,59 +51,63 @@ def gauss_seidel(
             prefetch(indptr, uint64(first[order[here - LATE if backwards else here + LATE]]))
             j = uint64(order[here - SOON if backwards else here + SOON])
             k, last = uint64(indptr[first[j]]), uint64(indptr[first[j + ONE]]) - ONE
-            prefetch(v, j)
+            if v is not None:
+                prefetch(v, j)
             prefetch(r, uint64(first[j]))
             prefetch(indices, k)
             prefetch(indices, last)
             prefetch(data, k)
             prefetch(data, k + LINE)
             prefetch(data, last)
-        best = -np.inf
-        chosen, stop = uint64(first[s]), uint64(first[s + ONE])
-        k = uint64(indptr[chosen])
-        for l in range(chosen, stop):
-            last = uint64(indptr[l + ONE])
-            even, odd = 0.0, 0.0
-            if last == k + THREE and (
-                others is None
-                or (place is None and low <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
-            ):
-                even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = last
-            elif others is None and last == k + TWO:
-                even = data[k] * v[indices[k]]
-                odd = data[k + ONE] * v[indices[k + ONE]]
-                k = last
-            else:
-                while k + ONE < last:
-                    near, far = uint64(indices[k]), uint64(indices[k + ONE])
-                    even += data[k] * (
-                        v[near]
-                        if others is None or low <= (near if place is None else uint64(place[near])) < beyond
-                        else others[near]
-                    )
-                    odd += data[k + ONE] * (
-                        v[far]
-                        if others is None or low <= (far if place is None else uint64(place[far])) < beyond
-                        else others[far]
-                    )
-                    k += TWO
-                if k < last:
-                    near = uint64(indices[k])
-                    even += data[k] * (
-                        v[near]
-                        if others is None or low <= (near if place is None else uint64(place[near])) < beyond
-                        else others[near]
-                    )
-                    k += ONE
-            q = r[l] + gamma * (even + odd)
-            if q > best:
-                best = q
-                chosen = l
-        largest = max(largest, abs(best - v[s]))
-        v[s] = best
-        rows[s] = chosen
+        if v is None:
+            chosen = uint64(rows[s])
+        else:
+            best = -np.inf
+            chosen, stop = uint64(first[s]), uint64(first[s + ONE])
+            k = uint64(indptr[chosen])
+            for l in range(chosen, stop):
+                last = uint64(indptr[l + ONE])
+                even, odd = 0.0, 0.0
+                if last == k + THREE and (
+                    others is None
+                    or (place is None and low <= uint64(indices[k]) and uint64(indices[k + TWO]) < beyond)  # columns are sorted
+                ):
+                    even = data[k] * v[indices[k]] + data[k + TWO] * v[indices[k + TWO]]
+                    odd = data[k + ONE] * v[indices[k + ONE]]
+                    k = last
+                elif others is None and last == k + TWO:
+                    even = data[k] * v[indices[k]]
+                    odd = data[k + ONE] * v[indices[k + ONE]]
+                    k = last
+                else:
+                    while k + ONE < last:
+                        near, far = uint64(indices[k]), uint64(indices[k + ONE])
+                        even += data[k] * (
+                            v[near]
+                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
+                            else others[near]
+                        )
+                        odd += data[k + ONE] * (
+                            v[far]
+                            if others is None or low <= (far if place is None else uint64(place[far])) < beyond
+                            else others[far]
+                        )
+                        k += TWO
+                    if k < last:
+                        near = uint64(indices[k])
+                        even += data[k] * (
+                            v[near]
+                            if others is None or low <= (near if place is None else uint64(place[near])) < beyond
+                            else others[near]
+                        )
+                        k += ONE
+                q = r[l] + gamma * (even + odd)
+                if q > best:
+                    best = q
+                    chosen = l
+            largest = max(largest, abs(best - v[s]))
+            v[s] = best
+            rows[s] = chosen
         if held is None:
             continue
         if chosen != held[here]:

@@ -124,7 +124,7 @@ def gauss_seidel_round(
     change = chain_change = np.inf
     rate, leapt = 1.0, 0.0 if sinks else np.inf
     whole, part = 1.7 * len(data), 1.5 * len(data) * len(v) / len(r)
-    near, up, down, far = False, 0.0, 0.0, uint64(0)
+    near, kept, up, down, far = False, False, 0.0, 0.0, uint64(0)
     fill(held, len(r), 0, len(v))
     if base > -np.inf:
         cycles, backwards, guessed, lost = spread_values(
@@ -140,6 +140,11 @@ def gauss_seidel_round(
         if near:
             low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
+        elif not kept:  # that one sweep was enough is to be seen before a whole chain is copied
+            change, _, _, _ = gauss_seidel(
+                indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
+                None, begin, to_indices, to_data, to_r, 0, len(v),
+            )  # fmt: skip
         else:
             change, more_up, more_down, further = gauss_seidel(
                 indptr, indices, data, r, first, gamma, v, rows, backwards, order, place, None,
@@ -170,6 +175,12 @@ def gauss_seidel_round(
             near = False
         else:
             near = change * min(rate, NEAR) <= goal
+            if not kept:
+                kept = True
+                _, up, down, far = gauss_seidel(
+                    indptr, indices, data, r, first, gamma, None, rows, backwards, order, place, None,
+                    held, begin, to_indices, to_data, to_r, 0, len(v),
+                )  # fmt: skip
             backwards, turn = direction(up, down, backwards)
             target = max(DEPTH * change, 0.5 * goal)
             x = v

@@ -122,7 +122,7 @@ class Kappa:
             return Improvement(now.greedy, v, now.Tv, gap=rate * gap)
         limit = kappa * (1.0 - rate) * waste
         watch = monitor.inner(limit if limit < np.inf else 0.0)  # nothing is proved where 1-γ is lost in rounding
-        inner = blended(mdp, v, kappa, monitor.room.rewards(mdp), None if nothing_known else now.extent)
+        inner = blended(mdp, v, kappa, monitor.room.rewards(mdp), (v[0], v[0]) if nothing_known else now.extent)
         if nothing_known:  # values are to spread from the sinks
             status = machine(monitor).optimise(inner, watch, None)
         else:
