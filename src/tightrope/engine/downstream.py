@@ -68,7 +68,7 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
     def evaluate(rows: Any, v: FloatArray) -> int:
         assert work.flow is not None  # noqa: S101  (whoever calls has asked)
         component, order, _, place, _ = work.flow
-        least, greatest = kernels.extent(work.v)
+        least, greatest = work.extent(work.v)
         goal = 0.1 * kernels.bounds.sweep_goal(max(-least, greatest), work.gamma, *work.aim)
         told = (rows, v, component, order, place, *room, inner, work.u, *vectors, SHARE, goal, MANY)
         more = int(kernels.downstream.value(*work.model[:4], work.gamma, *told))
@@ -91,7 +91,7 @@ def downstream_round(work: Workspace, most: int) -> tuple[int, int]:
             work.arrange()
             carry_on(work, n)
         work.look()
-        n, end = n + 1, kernels.extent(work.u)
+        n, end = n + 1, work.extent(work.u)
         done = work.span <= kernels.bounds.span_goal(*end, work.low, work.high, work.gamma, *work.aim)
         if done or n == most or work.late or not flows(work):
             return n, swept

@@ -220,7 +220,7 @@ def _cycles(work: Workspace, budget: float, most: int) -> tuple[int, int, float,
         else:
             change, turn = work.bellman_gauss_seidel()
         cycles += 1
-        least, largest = kernels.extent(work.u if near else work.v)
+        least, largest = work.extent(work.u if near else work.v)
         goal = kernels.bounds.sweep_goal(max(-least, largest), work.gamma, *work.aim)
         if before < inf:
             rate = change / before

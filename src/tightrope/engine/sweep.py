@@ -79,8 +79,13 @@ class Sweeper:
 def see_rewards(mdp: MDP, threads: int) -> None:
     """Have several threads look for `mdp.reward_range` where it is not known yet."""
     if threads > 1 and "reward_range" not in vars(mdp):
-        parts = [(part,) for part in np.array_split(mdp.r, threads)]
-        vars(mdp)["reward_range"] = extremes(team.each(kernels.extent, (), parts, threads))
+        vars(mdp)["reward_range"] = extent(mdp.r, threads)
+
+
+def extent(x: FloatArray, threads: int) -> tuple[float, float]:
+    """The smallest and the largest entry, looked for by so many threads."""
+    parts = [(part,) for part in np.array_split(x, threads)] if threads > 1 else [(x,)]
+    return extremes(team.each(kernels.extent, (), parts, threads))
 
 
 def extremes(changes: list[tuple[float, float]]) -> tuple[float, float]:

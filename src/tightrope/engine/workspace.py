@@ -15,7 +15,7 @@ from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, asked_for, extremes, rows_of, see_rewards
+from tightrope.engine.sweep import Sweeper, asked_for, extent, extremes, rows_of, see_rewards
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -175,10 +175,14 @@ class Workspace:
                 self.rows[:] = self.mdp.first[:-1]
         return *self.room.ceilings(self.mdp), self._caution
 
+    def extent(self, x: FloatArray) -> tuple[float, float]:
+        """The smallest and the largest entry."""
+        return extent(x, self._threads)
+
     def certificate(self) -> Certificate:
         """What the last look proves."""
         if self.seen is None:
-            return certify(self.mdp, self.u, self.low, self.high)
+            return certify(self.mdp, self.u, self.low, self.high, self.extent(self.u))
         _, _, least, most, low, high, scale, floor = self.seen
         return new(Certificate, (self.u, low, high, scale, floor, (least, most)))
 
@@ -206,7 +210,7 @@ class Workspace:
         """A look at v that somebody else has had; its u is used up."""
         self.u, self.rows[:], self.low, self.high = look
         self.looked = True
-        self._foresee(kernels.extent(self.u) if self.aim.atol < 0.0 else (0.0, 0.0))  # atol is absolute
+        self._foresee(self.extent(self.u) if self.aim.atol < 0.0 else (0.0, 0.0))  # atol is absolute
 
     def aim_at(self, found: Certificate) -> None:
         """Take note of what is proved by now, and so of what rounding allows."""
