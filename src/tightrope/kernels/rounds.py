@@ -28,7 +28,7 @@ from tightrope.kernels.serial import (
     scatter,
 )
 from tightrope.kernels.spread import spread_values
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import borrow, loop, uint64
 
 #: A chain that moves one way this much more often than the other has a direction.
 DRIFT = 0.3
@@ -120,6 +120,9 @@ def gauss_seidel_round(
     u = T v in the end. Tells also Bellman sweeps, chain sweeps, the last change, the one that was aimed at, the factor of the
     last cycle, how many states were lost on the way, if that was all then, and which way to go next.
     """
+    v, indptr, indices, data, r, first, held, begin, to_indices, to_data, to_r, told, u, rows = borrow(
+        v, indptr, indices, data, r, first, held, begin, to_indices, to_data, to_r, told, u, rows
+    )
     cycles, swept, patience, sweeps = 0, 0, FIRST, 0
     change = chain_change = np.inf
     rate, leapt = 1.0, 0.0 if sinks else np.inf
@@ -243,6 +246,9 @@ def sweep_round(
     sweeps are left after a few improvements, and more than after the first, that is the end of the round. u = T v at the end too.
     Tells also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
     """
+    v, indptr, indices, data, r, first, to_indptr, to_indices, to_data, to_r, told, u, rows = borrow(
+        v, indptr, indices, data, r, first, to_indptr, to_indices, to_data, to_r, told, u, rows
+    )
     improvements, computed, swept, mixing, slow = 0, 0, 0, 1.0, False
     first_share, promised, brief = share, np.inf, BRIEF * len(r) / len(data)
     if base > -np.inf:
@@ -300,6 +306,9 @@ def factor_round(
     band. That costs more: see `band.improve`. Where it comes first, nobody need look before. Tells also the improvements, and how
     many were made on the way.
     """
+    v, indptr, indices, data, r, first, number, left, columns, told, u, rows = borrow(
+        v, indptr, indices, data, r, first, number, left, columns, told, u, rows
+    )
     improvements, computed, waited, chosen, least, largest = 0, 0, 0, 0, 0.0, 0.0
     if base > -np.inf:
         waited = 1

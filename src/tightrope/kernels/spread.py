@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.serial import ONE
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import borrow, loop, uint64
 
 #: Share of the states that a sweep must give a value to be worth another.
 WORTHWHILE = 1 / 256
@@ -91,6 +91,7 @@ def spread_values(indptr, indices, data, r, first, gamma, v, rows, base, backwar
     Returns how many sweeps there were, which way the last one went, whether any value is a guess, and how many states are
     lost: these had none after a sweep either way, and it is not `settled` yet what order to take them in.
     """
+    indptr, indices, data, r, first, v, rows = borrow(indptr, indices, data, r, first, v, rows)
     for s in range(uint64(len(v))):
         v[s] = -np.inf
     if seeds is not None:

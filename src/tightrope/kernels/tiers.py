@@ -23,7 +23,7 @@ PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
 MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
 #: What loops need of `memory` besides arithmetic; plain Python has them below.
-MEMORY = ("prefetch", "prefetch_once", "row", "row_end", "pass_by", "passed_by", "announce", "announced", "give_way")
+MEMORY = ("borrow", "prefetch", "prefetch_once", "row", "row_end", "pass_by", "passed_by", "announce", "announced", "give_way")
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -45,6 +45,11 @@ def row(indptr, l):
 def row_end(indptr, k, l):  # noqa: ARG001  (compiled loops need not multiply)
     """Where the row before l ends, having begun at k: where row l begins."""
     return row(indptr, l)
+
+
+def borrow(*arrays):
+    """The same arrays, which are only counted once compiled."""
+    return arrays
 
 
 def pass_by(array, index, number):
