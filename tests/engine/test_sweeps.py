@@ -80,7 +80,7 @@ def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, wi
     for compiled in (False, True):
         if compiled:
             kernels.tiers.compile_loops()
-        for asked, model in [(asked, model) for asked in (None, False, True) for model in models]:
+        for asked, model in [(asked, model) for asked in (None, (), v) for model in models]:
             u, found = np.empty(S), np.empty(S, mdp.first.dtype)
             kernels.backup(*model, v, u, found, asked, None, None, None, None, 0, S)
             np.testing.assert_array_equal(u, q.max(axis=1))
@@ -163,7 +163,7 @@ def walk_of(mdp, rows):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("asked", [None, False])
+@pytest.mark.parametrize("asked", [None, ()])
 @pytest.mark.parametrize(("side", "threads"), [(12, 1), (12, 2), (60, 1), (60, 2)])
 def test_sweeps_that_follow_each_other_find_what_they_would_one_after_the_other(side, threads, asked, backwards):
     """To the last bit, on lanes and on threads: each stays behind the one before as far as a move leads, and more."""
@@ -310,13 +310,14 @@ def test_a_look_at_the_rewards_is_a_look_at_a_constant(make):
 def test_a_model_is_asked_for_where_no_cache_holds_it_and_values_where_these_lie_far_apart_too(monkeypatch):
     monkeypatch.setattr(sweep, "WIDE", 200)
     monkeypatch.setattr(sweep, "LONG", 1000)
+    v = np.zeros(2)
     for mdp, way in (
-        (problems.garnet(300, 3, 5), True),
+        (problems.garnet(300, 3, 5), v),
         (problems.garnet(300, 3, 1), None),
-        (problems.garnet(100, 3, 5), False),
+        (problems.garnet(100, 3, 5), ()),
         (problems.garnet(20, 3, 5), None),
-        (problems.queue(500), False),
+        (problems.queue(500), ()),
     ):
-        assert sweep.asked_for(mdp, mdp.n_transitions) is way
-    assert sweep.asked_for(problems.garnet(300, 3, 5), 999.0) is None  # a policy's chain, which the caches hold
+        assert sweep.asked_for(mdp, mdp.n_transitions, v) is way
+    assert sweep.asked_for(problems.garnet(300, 3, 5), 999.0, v) is None  # a policy's chain, which the caches hold
     assert sweep.reach(problems.queue(300)) == 1

@@ -36,9 +36,11 @@ def reach(mdp: MDP) -> int:
     return found
 
 
-def asked_for(mdp: MDP, transitions: float) -> bool | None:
-    """What backups of so many of the model's transitions ask for ahead of time; `kernels.serial` says why."""
-    return None if transitions < LONG else min(mdp.n_states, reach(mdp)) >= WIDE
+def asked_for(mdp: MDP, transitions: float, v: FloatArray | tuple[()]) -> FloatArray | tuple[()] | None:
+    """What backups of v by so many of the model's transitions ask for ahead of time besides these; `kernels.serial` says why."""
+    if transitions < LONG:
+        return None
+    return v if min(mdp.n_states, reach(mdp)) >= WIDE else ()
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
@@ -53,7 +55,6 @@ class Sweeper:
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         self.mdp, self.model = mdp, rows_of(mdp)
-        self._asked = asked_for(mdp, mdp.n_transitions)
         self.threads = team.team_size(threads, mdp.n_transitions)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
@@ -65,7 +66,8 @@ class Sweeper:
 
     def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """T v into the given arrays; returns the smallest and largest change."""
-        arguments = (*self.model, v, u, rows, self._asked, None, None, None, None)
+        asked = asked_for(self.mdp, self.mdp.n_transitions, v)
+        arguments = (*self.model, v, u, rows, asked, None, None, None, None)
         if self.threads == 1:
             return kernels.backup(*arguments, 0, len(v))
         return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))

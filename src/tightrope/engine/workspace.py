@@ -150,7 +150,7 @@ class Workspace:
             self.low, self.high = extremes([part[:2] for part in found])
             self.backups += sum(part[2] for part in found) - self.pairs
         elif self.chaining:
-            arguments = (*rows_of(self.mdp), self.v, self.u, self.rows, asked_for(self.mdp, self.nnz))
+            arguments = (*rows_of(self.mdp), self.v, self.u, self.rows, asked_for(self.mdp, self.nnz, self.v))
             self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
             self.low, self.high = Sweeper(self.mdp, self._threads).backup_into(self.v, self.u, self.rows)
@@ -299,7 +299,8 @@ class Workspace:
             if self.whole:
                 more, self.low, self.high = kernels.policy_sweeps(*pieces[0][:4], *now, min(CALL, most - n), target)
             else:
-                changes = team.each(kernels.policy_backup, (*now, asked_for(self.mdp, self.chain_nnz)), pieces, self._threads)
+                asked = asked_for(self.mdp, self.chain_nnz, self.v)
+                changes = team.each(kernels.policy_backup, (*now, asked), pieces, self._threads)
                 self.v, self.u, more, (self.low, self.high) = self.u, self.v, 1, extremes(changes)
             n += more
         self.backups += n * self.S
@@ -321,7 +322,7 @@ class Workspace:
             kernels.gather(self.v, self.order[0], 0, self.S, x)
         while n < most and change > target:
             if lag > 0:
-                how = (x, self.backwards, asked_for(self.mdp, self.chain_nnz), *chain, lag, np.zeros(PAIRS, np.int64))
+                how = (x, self.backwards, asked_for(self.mdp, self.chain_nnz, ()), *chain, lag, np.zeros(PAIRS, np.int64))
                 *_, change = team.each(kernels.in_place.split_pair, how, [(i,) for i in range(PAIRS)], threads)
                 n += 2 * PAIRS
             else:

@@ -20,6 +20,8 @@ def _prefetch(near):
     def prefetch(typing_context, array, index):  # noqa: ARG001  (numba's signature)
         def generate(context, builder, signature, arguments):
             kind = signature.args[0]
+            if not isinstance(kind, types.Array):
+                return context.get_dummy_value()
             place = _place(context, builder, kind, *arguments)
             byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
@@ -32,7 +34,7 @@ def _prefetch(near):
     return prefetch
 
 
-#: Ask for the line of memory that holds array[index], without waiting for it; nothing else happens.
+#: Ask for the line of memory that holds array[index], without waiting for it; nothing else happens, and nothing for a tuple.
 prefetch = _prefetch(3)
 #: The same for what is read once: nothing else is to leave the caches for it.
 prefetch_once = _prefetch(0)

@@ -7,9 +7,10 @@ whose bookkeeping took a fifth of a sweep: rows of two and three are what walks,
 
 Models that no cache holds are asked for ahead of time, two lines of probabilities and one of successors at once: the processor
 does that by itself, but not early enough, and a sweep takes a quarter to a half less so. Nothing else leaves the caches for what
-is read once, and chains that are copied from such a model pass the caches by. `asked` is None where a cache holds the model, and
-true where none holds the values either, and these lie all over: they are asked for too then. Where a cache holds them as many as
-can be are under way anyway, and to ask for them would cost a tenth to a fifth of a sweep.
+is read once, and chains that are copied from such a model pass the caches by. `asked` is None where a cache holds the model, v
+where none holds the values either, and these lie all over: they are asked for too then. Otherwise it is (): compiled, a loop need
+not ask itself. Where a cache holds values as many as can be are under way anyway, and to ask for them would cost a tenth to a
+fifth of a sweep.
 
 This is written out in every kernel: as a function of its own it would count references to three arrays on every row, which made a
 sweep ten times slower.
@@ -51,9 +52,9 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indpt
             even, odd = 0.0, 0.0
             end = row_end(indptr, k, l + ONE)
             if asked is not None and ask < end + AHEAD:
-                if asked and ask < uint64(len(indices)):
+                if ask < uint64(len(indices)):
                     for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
-                        prefetch(v, uint64(indices[i]))
+                        prefetch(asked, uint64(indices[i]))
                 prefetch_once(data, ask)
                 prefetch_once(data, ask + LINE)
                 prefetch_once(indices, ask)
@@ -186,9 +187,9 @@ def policy_backup(gamma, v, out, asked, indptr, indices, data, r, lo, hi):
         end = uint64(indptr[s - begin + ONE])
         even, odd = 0.0, 0.0
         if asked is not None and ask < end + AHEAD:
-            if asked and ask < uint64(len(indices)):
+            if ask < uint64(len(indices)):
                 for i in range(ask - AHEAD + SOON, ask - AHEAD + SOON + LINES):
-                    prefetch(v, uint64(indices[i]))
+                    prefetch(asked, uint64(indices[i]))
             prefetch_once(data, ask)
             prefetch_once(data, ask + LINE)
             prefetch_once(indices, ask)
