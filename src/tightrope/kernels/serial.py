@@ -27,7 +27,7 @@ TWO = uint64(2)
 THREE = uint64(3)
 FOUR = uint64(4)
 #: How many transitions, and pairs, ahead of time a model is asked for, and values; a line's numbers, and those asked for at once.
-AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(768), uint64(256), uint64(32), uint64(8), uint64(16)
+AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(2048), uint64(256), uint64(32), uint64(8), uint64(16)
 
 
 @loop
