@@ -75,8 +75,11 @@ def test_rows_of_any_width_are_summed_in_two_halves_wherever_values_lie(size, wi
     assert (from_the_left == q).all() == (width <= 2)
     rows = 3 * np.arange(S) + q.argmax(axis=1)
     chain = Workspace(mdp, v, Aim(1e-6, -1.0)).room.chain(mdp)
-    models = [(indptr, *mdp.arrays[1:]) for indptr in (mdp.arrays[0], width, None) if indptr is not None or width == 1]
-    assert sweep.rows_of(mdp)[0] == (width if width > 1 else None)
+    indptr, *middle, first, gamma = mdp.arrays
+    models = [mdp.arrays, (width, *middle, first, gamma), (indptr, *middle, 3, gamma), (width, *middle, 3, gamma)]
+    if width == 1:
+        models.append((None, *middle, 3, gamma))
+    assert [sweep.rows_of(mdp)[i] for i in (0, 4)] == [width if width > 1 else None, 3]
     for compiled in (False, True):
         if compiled:
             kernels.tiers.compile_loops()

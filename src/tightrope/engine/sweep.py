@@ -44,10 +44,11 @@ def asked_for(mdp: MDP, transitions: float, v: FloatArray | tuple[()]) -> FloatA
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
-    """The model's arrays as backups take them: no indptr where all pairs have as many successors, but how many; None for one."""
-    indptr, *others = mdp.arrays
-    alike = mdp.width * mdp.n_pairs == mdp.n_transitions
-    return (mdp.width if mdp.width > 1 else None) if alike else indptr, *others
+    """The model's arrays as backups take them: a number for indptr, and for first, where all pairs, and states, have as many."""
+    indptr, indices, data, r, first, gamma = mdp.arrays
+    alike, (fewest, most) = mdp.width * mdp.n_pairs == mdp.n_transitions, mdp.actions_range
+    lengths = (mdp.width if mdp.width > 1 else None) if alike else indptr
+    return lengths, indices, data, r, most if fewest == most else first, gamma
 
 
 class Sweeper:

@@ -34,20 +34,21 @@ AHEAD, AHEAD_PAIRS, SOON, LINE, LINES = uint64(2048), uint64(256), uint64(32), u
 def backup(indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indptr, to_indices, to_data, to_r, lo, hi):
     """One fused Bellman backup: out = T v, rows = its greedy pairs (ties to the lowest), returns min and max of T v - v.
 
-    `indptr` may be the number of successors where all pairs have as many, or None where they have one; `asked` is above. Unless
-    `to_indptr` is None, the rows of P and r that the greedy policy uses are copied together while they are at hand.
+    `indptr` may be the number of successors where all pairs have as many, or None where they have one, and `first` the number of
+    pairs where all states have as many; `asked` is above. Unless `to_indptr` is None, the rows of P and r that the greedy policy
+    uses are copied together while they are at hand.
     """
     low, high = np.inf, -np.inf
     begin, at = uint64(lo), uint64(0)
     if to_indptr is not None:
         to_indptr[0] = 0
-    l = uint64(first[lo])
+    l = row(first, uint64(lo))
     k = row(indptr, l)
     ask = k + AHEAD
     for s in range(uint64(lo), uint64(hi)):
         best = -np.inf
         chosen = l
-        stop = uint64(first[s + ONE])
+        stop = row_end(first, l, s + ONE)
         while l < stop:
             even, odd = 0.0, 0.0
             end = row_end(indptr, k, l + ONE)
@@ -71,7 +72,7 @@ def backup(indptr, indices, data, r, first, gamma, v, out, rows, asked, to_indpt
             if indptr is None:
                 even = data[l] * v[indices[l]]
                 k = end
-            elif k + ONE < end:
+            elif end - k > ONE:
                 even = data[k] * v[indices[k]]
                 odd = data[k + ONE] * v[indices[k + ONE]]
                 k += TWO

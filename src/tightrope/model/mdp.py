@@ -183,6 +183,15 @@ class MDP:
         """Room for what the engine finds out about P; every reshaped twin shares it."""
         return {}
 
+    @property
+    def actions_range(self) -> tuple[int, int]:
+        """The smallest and the largest number of actions of a state; found once for a model and its twins."""
+        if "actions" not in self.facts:
+            counts = self.pairs.counts
+            self.facts["actions"] = int(counts.min()), int(counts.max())
+        found: tuple[int, int] = self.facts["actions"]
+        return found
+
     @cached_property
     def reward_range(self) -> tuple[float, float]:
         """The smallest and the largest reward, looked for block by block so that both come from one reading of memory."""
@@ -211,10 +220,7 @@ class MDP:
 
     @cached_property
     def _summary(self) -> str:
-        if "actions" not in self.facts:
-            counts = self.pairs.counts
-            self.facts["actions"] = int(counts.min()), int(counts.max())
-        low, high = self.facts["actions"]
+        low, high = self.actions_range
         actions = f"{low}" if low == high else f"{low} to {high}"
         size = self.nbytes / 1e6
         return (
