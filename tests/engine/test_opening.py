@@ -117,7 +117,7 @@ def test_a_round_of_another_run_is_not_taken_for_how_this_one_began(plays):
 
 
 def test_models_of_many_rounds_or_wide_rows_are_set_up_anew(plays):
-    hard, wide = problems.tandem(12, gamma=0.999), problems.inventory(60, [0.02] * 50, max_order=39, gamma=0.9)
+    hard, wide = problems.tandem(12, gamma=0.999), problems.garnet(60, 4, 20, gamma=0.9)
     for mdp in (hard, wide):
         for _ in range(2):
             tr.solve(mdp)

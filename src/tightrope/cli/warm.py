@@ -45,7 +45,8 @@ def models() -> dict[str, Callable[[], MDP]]:
         "goals in any order": lambda: shuffled(problems.gridworld(60, 60, gamma=0.999)),
         "bands": lambda: problems.queue(2_000, gamma=0.999),
         "single moves": lambda: problems.random_sparse_deterministic(2_000, gamma=0.999),
-        "wide rows": lambda: problems.inventory(200, [0.02] * 50, max_order=39),
+        "wide rows": lambda: problems.garnet(400, 8, 20, gamma=0.99),
+        "actions that lead alike": lambda: problems.inventory(200, [0.02] * 50, max_order=39),
         "networks": lambda: problems.tandem(40, gamma=0.999),
         "networks in any order": lambda: shuffled(problems.tandem(40, gamma=0.999)),
         "errands": lambda: errands(80, 0.95),
@@ -57,6 +58,7 @@ def models() -> dict[str, Callable[[], MDP]]:
         "large goals": lambda: problems.gridworld(450, 450, gamma=0.99),
         "large goals in any order": lambda: shuffled(problems.gridworld(450, 450, gamma=0.9)),
         "large errands": lambda: errands(220, 0.9),
+        "large models that lead alike": lambda: problems.inventory(400, [0.02] * 50, max_order=39, gamma=0.99),
         "large bands": lambda: problems.queue(250_000, gamma=0.99),
         "large networks": lambda: problems.tandem(90, 3, gamma=0.9),
     }

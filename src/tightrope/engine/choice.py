@@ -74,6 +74,8 @@ ANY_ORDER = "states are swept as they are numbered: values spread slowly, but in
 IN_TIME = "time passes: every cycle of moves takes a multiple of a few steps; states are swept from the latest to the earliest"
 #: What is said where components are solved one by one.
 IN_PARTS = "the model falls into components, which are solved one after the other, each after all that it leads to"
+#: What is said where pairs lead alike.
+LED_ALIKE = "many actions lead alike: what comes after is added up once for all that do"
 #: What is said where rows are wide.
 PRUNED = "actions that cannot be best any more are left out of backups: rows are wide"
 
@@ -110,7 +112,7 @@ class Choice:
             heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
             return downstream if heavy and flows(self.work) else sweep
         nnz = self.work.nnz
-        options: dict[Method, float] = {sweep: QUICK * nnz, gauss_seidel: hope(self.work) * nnz}
+        options: dict[Method, float] = {sweep: QUICK * self.work.effort, gauss_seidel: hope(self.work) * nnz}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         if self._has_far_to_go():
@@ -119,9 +121,9 @@ class Choice:
         best = min(options, key=options.__getitem__)
         if self._flows(options[best]):
             return downstream
-        least = IMPROVEMENTS * (nnz + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
+        least = IMPROVEMENTS * (self.work.effort + FACTOR_FLOOR * self.work.S) + SURVEY * self.work.chain_nnz
         if factorise not in options and least < options[best]:
-            options[factorise] = IMPROVEMENTS * (nnz + self.work.factor_cost())
+            options[factorise] = IMPROVEMENTS * (self.work.effort + self.work.factor_cost())
         return min(options, key=options.__getitem__)
 
     def _has_far_to_go(self) -> bool:
@@ -145,24 +147,24 @@ class Choice:
 
     def learn(self, method: Method, tell: Callable[[], Report], gained: float) -> None:
         """Take note of a round: what it can tell, and that it multiplied the gap by `gained` (0: there was none before)."""
-        report, nnz = tell(), self.work.nnz
+        report, nnz, look = tell(), self.work.nnz, self.work.effort
         for other in self.tried.values():
             other.remaining *= FORGIVENESS
         now = self.tried.setdefault(method, Tried())
         now.rounds += 1
-        now.spent += report.cost + nnz
+        now.spent += report.cost + look
         pace = -np.log(max(self.work.mixing, EPS))
         faster, now.pace = method is sweep and pace > FASTER * now.pace, max(now.pace, pace)
         now.in_vain = 0 if gained < 0.9 or faster else now.in_vain + 1
         by_gap = np.inf
         if 0.0 < gained < 1.0:
             need = max(self.work.goal / self.work.gap, EPS)
-            by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + nnz)
+            by_gap = np.log(need) / np.log(max(gained, EPS)) * (report.cost + look)
         promising = now.in_vain < IN_VAIN if method in (sweep, downstream) else now.rounds < 2 * IMPROVEMENTS
         if method is sweep and promising:
             # The first policy is that of the largest rewards, whose chain may be a bad example; so were all that are outpaced.
             hasty = len(self.tried) == 1 and (faster if now.rounds > 1 else report.policies == 1)
-            now.remaining = min(report.remaining, QUICK * nnz) if hasty else report.remaining
+            now.remaining = min(report.remaining, QUICK * look) if hasty else report.remaining
         elif method in (gauss_seidel, krylov) and now.in_vain == 0:
             now.remaining = min(report.remaining, by_gap)
         elif method in (krylov, downstream, factorise) and promising:

@@ -73,14 +73,15 @@ def sweep(work: Workspace) -> Callable[[], Report]:
 
     Best where the chain mixes fast, because a constant error costs nothing.
     """
-    share, trial = min(0.1, 0.4 / work.actions), max(TRIAL, int(work.actions))
+    look = work.effort / work.chain_nnz
+    share, trial = min(0.1, 0.4 / look), max(TRIAL, int(look))
     improved = 1
     if work.small:
         enough = QUICK * work.actions if hope(work) < HOPE else inf
-        improved, n = sweep_round(work, share, trial, PATIENCE * work.actions, enough, work.improvements)
+        improved, n = sweep_round(work, share, trial, PATIENCE * look, enough, work.improvements)
     else:
         work.look_at_rewards()
-        told = work.chain_span, work.span, work.mixing, PATIENCE * work.actions
+        told = work.chain_span, work.span, work.mixing, PATIENCE * look
         work.share = kernels.rounds.deeper(work.share, share, *told)
         goal = max(0.5 * work.goal / work.gap, work.share) * work.span
         work.take_chain()
@@ -88,7 +89,7 @@ def sweep(work: Workspace) -> Callable[[], Report]:
         n = work.policy_sweeps(trial, goal)
         if work.span > goal > 0.0 and 0.0 < work.mixing < 1.0:
             more = int(math.log(goal / work.span) / math.log(work.mixing)) + 1
-            if more <= PATIENCE * work.actions:
+            if more <= PATIENCE * look:
                 n += work.policy_sweeps(2 * more, goal)
         work.chain_span = work.span
 
@@ -96,8 +97,8 @@ def sweep(work: Workspace) -> Callable[[], Report]:
         digits = -math.log(max(work.goal / work.gap, EPS))
         improvements = SETTLING + digits / math.log(10.0)
         sweeps = digits / -math.log(work.mixing) if 0.0 < work.mixing < 1.0 else inf
-        cost = work.chain_nnz * (3.0 * improved + n) + work.nnz * (improved - 1)
-        return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.nnz * improvements, improved)
+        cost = work.chain_nnz * (3.0 * improved + n) + work.effort * (improved - 1)
+        return Report(cost, work.chain_nnz * (sweeps + 3.0 * improvements) + work.effort * improvements, improved)
 
     return report
 
@@ -196,7 +197,7 @@ def downstream(work: Workspace) -> Callable[[], Report]:
     improved, swept = downstream_round(work, work.improvements)
 
     def report() -> Report:
-        cost = improved * (work.nnz + SEARCH * work.chain_nnz) + 1.5 * work.chain_nnz * swept / work.S
+        cost = improved * (work.effort + SEARCH * work.chain_nnz) + 1.5 * work.chain_nnz * swept / work.S
         return Report(cost, 0.5 * IMPROVEMENTS * cost / improved, improved)
 
     return report
@@ -267,6 +268,6 @@ def factorise(work: Workspace) -> Callable[[], Report]:
 
     def report() -> Report:
         done = work.factorised - before
-        return Report(done * cost + (done - 1) * work.nnz, max(IMPROVEMENTS - work.factorised, 2.0) * (work.nnz + cost))
+        return Report(done * cost + (done - 1) * work.effort, max(IMPROVEMENTS - work.factorised, 2.0) * (work.effort + cost))
 
     return report

@@ -11,6 +11,7 @@ from tightrope.engine.choice import (
     IN_ORDER,
     IN_PARTS,
     IN_TIME,
+    LED_ALIKE,
     NAMES,
     NEARBY,
     ON_THE_WAY,
@@ -117,6 +118,8 @@ def _round(choice: Choice, watch: Monitor) -> tuple[Method, Callable[[], Report]
         watch.note(ANY_ORDER if choice.work.scattered else _in_order(choice.work))
     if choice.work.in_parts:
         watch.note(IN_PARTS)
+    if choice.work.effort < choice.work.nnz:
+        watch.note(LED_ALIKE)
     if choice.work.wide:
         watch.note(PRUNED)
     return method, tell

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tightrope import kernels
+from tightrope.engine.alike import alike
 from tightrope.engine.direct import model_band
 from tightrope.engine.room import PIECES, begin_in
 from tightrope.engine.sweep import reach
@@ -64,7 +65,8 @@ class Outline(NamedTuple):
     small: bool
     #: Whether Bellman sweeps in place are cut in pieces too, which see each other's values a sweep late.
     in_pieces: bool
-    #: Whether rows are so wide, and actions so many, that leaving out those that cannot be best pays; a small band is eliminated.
+    #: Whether rows are so wide, and actions so many, that leaving out those that cannot be best pays; a small band is eliminated,
+    #: and distinct rows that are few are multiplied once each.
     wide: bool
     #: In how many pieces sweeps are cut, whatever the number of threads: results do not depend on that.
     pieces: int
@@ -85,7 +87,7 @@ def outline(mdp: MDP) -> Outline:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
         small, size = nnz < 2 * team.WORTH_IT, nnz / (2 * team.WORTH_IT)
-        wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None)
+        wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None) and alike(mdp) is None
         pieces = 1 if small else min(2 ** int(math.log2(max(size, 2.0))), PIECES)
         whole = small or nnz * S < CHAIN * L
         timed = band is None and not mdp.has_sinks and _time_passes(mdp)

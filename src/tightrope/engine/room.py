@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.engine.alike import alike
+
 if TYPE_CHECKING:
     from tightrope.engine.direct import Band
     from tightrope.engine.opening import Opening
@@ -38,6 +40,7 @@ class Room:
     _band: tuple[FloatArray, FloatArray] | None = None
     _rewards: FloatArray | None = None
     _ceilings: tuple[FloatArray, FloatArray] | None = None
+    _ahead: FloatArray | None = None
     #: The last round in one call, if it can be had again: the loop and what it took, but for u and the greedy pairs.
     round: tuple[Any, ...] | None = None
     #: How a solve begins that one round is enough for.
@@ -117,7 +120,18 @@ class Room:
             self._ceilings = np.empty(mdp.n_pairs), np.empty(mdp.n_states)
         return self._ceilings
 
+    def ahead(self, mdp: MDP) -> tuple[Any, Any, Any, Any, Any]:
+        """The distinct rows of P and which of them pairs have, where many lead alike, and a number for each row; else nothing."""
+        found = alike(mdp)
+        if found is None:
+            return None, None, None, None, None
+        if self._P is not mdp.P:
+            self._clear(mdp)
+        if self._ahead is None:
+            self._ahead = np.empty(len(found.indptr) - 1)
+        return *found, self._ahead
+
     def _clear(self, mdp: MDP) -> None:
         """Begin anew for a model that does not share its transitions with the last one."""
         self._P, self._chain, self._slots, self._band = mdp.P, None, None, None
-        self._inner, self._rewards, self._ceilings = None, None, None
+        self._inner, self._rewards, self._ceilings, self._ahead = None, None, None, None

@@ -41,7 +41,8 @@ def gauss_seidel_round(work: Workspace, budget: float, most: int) -> tuple[int, 
 
 def sweep_round(work: Workspace, share: float, trial: int, patience: float, enough: float, most: int) -> tuple[int, int]:
     """Improvements and sweeps of the greedy policies' chains; returns how many of each."""
-    told = (work.low, work.high, _unseen(work), share, trial, patience, enough, most, *work.prune())
+    distinct = work.room.ahead(work.mdp)
+    told = (work.low, work.high, _unseen(work), share, trial, patience, enough, most, *work.prune(), *distinct)
     n, swept, work.mixing, *_ = _round(work, "sweep_round", *work.model, *work.room.chain(work.mdp), *told)
     return int(n), int(swept)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tightrope import kernels
+from tightrope.engine.alike import alike
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        self.mdp, self.model = mdp, rows_of(mdp)
-        self.threads = team.team_size(threads, mdp.n_transitions)
+        self.mdp, self.alike = mdp, alike(mdp)
+        self.threads = team.team_size(threads, mdp.n_transitions if self.alike is None else self.alike.effort)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
 
     def backup(self, v: FloatArray | None) -> Sweep:
@@ -65,13 +66,24 @@ class Sweeper:
         rows = np.empty(len(u), dtype=self.mdp.first.dtype)
         return Sweep(u, rows, *(self.look_at_rewards(0.0, u, rows) if v is None else self.backup_into(v, u, rows)))
 
-    def backup_into(self, v: FloatArray, u: FloatArray, rows: IntArray) -> tuple[float, float]:
-        """T v into the given arrays; returns the smallest and largest change."""
-        asked = asked_for(self.mdp, self.mdp.n_transitions, v)
-        arguments = (*self.model, v, u, rows, asked, None, None, None, None)
-        if self.threads == 1:
-            return kernels.backup(*arguments, 0, len(v))
-        return extremes(team.each(kernels.backup, arguments, self.parts, self.threads))
+    def backup_into(
+        self, v: FloatArray, u: FloatArray, rows: IntArray, pieces: list[tuple[Any, ...]] | None = None
+    ) -> tuple[float, float]:
+        """T v into the given arrays; returns the smallest and largest change.
+
+        Pieces are ranges of states, each after room for the rows of P and r that the greedy policy uses there.
+        """
+        if pieces is None:
+            pieces = [(None, None, None, None, *part) for part in self.parts]
+        if self.alike is None:
+            asked = asked_for(self.mdp, self.mdp.n_transitions, v)
+            return extremes(team.each(kernels.backup, (*rows_of(self.mdp), v, u, rows, asked), pieces, self.threads))
+        *distinct, at = self.alike
+        ahead, owners = np.empty(len(distinct[0]) - 1), np.arange(len(distinct[0]))
+        parts = team.ranges(distinct[0], owners, self.threads)
+        team.each(kernels.alike.product, (*distinct, v, ahead), parts, self.threads)
+        arguments = (*distinct, at, ahead, *self.mdp.arrays[3:], v, u, rows)
+        return extremes(team.each(kernels.alike.backup, arguments, pieces, self.threads))
 
     def look_at_rewards(self, base: float, u: FloatArray, rows: IntArray) -> tuple[float, float]:
         """What `backup_into` comes to, up to rounding, where v is `base` everywhere: P need not be read."""

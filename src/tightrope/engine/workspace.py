@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
+from tightrope.engine.alike import alike
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, asked_for, extent, extremes, rows_of, see_rewards
+from tightrope.engine.sweep import Sweeper, asked_for, extent, extremes, see_rewards
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -135,6 +136,12 @@ class Workspace:
         return outline(self.mdp).timed
 
     @property
+    def effort(self) -> float:
+        """What a look costs, in multiplications."""
+        found = alike(self.mdp)
+        return self.nnz if found is None else found.effort
+
+    @property
     def chain_nnz(self) -> float:
         """About how many transitions the chain of a policy has."""
         return self.nnz / self.actions
@@ -149,11 +156,9 @@ class Workspace:
             found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
             self.low, self.high = extremes([part[:2] for part in found])
             self.backups += sum(part[2] for part in found) - self.pairs
-        elif self.chaining:
-            arguments = (*rows_of(self.mdp), self.v, self.u, self.rows, asked_for(self.mdp, self.nnz, self.v))
-            self.low, self.high = extremes(team.each(kernels.backup, arguments, self._pieces(), self._threads))
         else:
-            self.low, self.high = Sweeper(self.mdp, self._threads).backup_into(self.v, self.u, self.rows)
+            pieces = self._pieces() if self.chaining else None
+            self.low, self.high = Sweeper(self.mdp, self._threads).backup_into(self.v, self.u, self.rows, pieces)
         self.backups += self.pairs
         self.looked, self.seen, self.chained = True, None, self.chaining
         self.held &= not self.chaining

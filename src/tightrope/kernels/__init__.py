@@ -24,6 +24,7 @@ _MODULES = (
     "tridiagonal",
     "band",
     "pruned",
+    "alike",
     "spread",
     "graph",
     "team",

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tightrope.kernels import band, pruned
+from tightrope.kernels import alike, band, pruned
 from tightrope.kernels.bounds import bounds, span_goal, sweep_goal
 from tightrope.kernels.in_place import BETWEEN, gauss_seidel, leap, split_sweeps
 from tightrope.kernels.serial import (
@@ -235,16 +235,17 @@ def deeper(share, least, chain_span, span, mixing, patience):
 def sweep_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
     low, high, base, share, trial, patience, enough, most,
-    ceilings, before, caution,
+    ceilings, before, caution, one_indptr, one_indices, one_data, at, ahead,
     reward_size, of_values, leak, grown, shrunk, told, u, rows,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
     A finite `base` means that there has been no look yet, and v is that everywhere. Unless `ceilings` is None, backups are
-    `pruned`, with a margin of `caution` times the size of values. A chain is swept until its change has a span of `share` of what
-    it was, or less once the policy has settled; `trial` times or, where that will do, `patience` times. If more than `enough`
-    sweeps are left after a few improvements, and more than after the first, that is the end of the round. u = T v at the end too.
-    Tells also the improvements, the chain sweeps, and by how much a sweep of a chain shrinks the span.
+    `pruned`, with a margin of `caution` times the size of values; unless `at` is None, they are those of `alike`.
+    A chain is swept until its change has a span of `share` of what it was, or less once the policy has settled; `trial` times or,
+    where that will do, `patience` times. If more than `enough` sweeps are left after a few improvements, and more than after the
+    first, that is the end of the round. u = T v at the end too. Tells also the improvements, the chain sweeps, and by how much a
+    sweep of a chain shrinks the span.
     """
     v, indptr, indices, data, r, first, to_indptr, to_indices, to_data, to_r, told, u, rows = borrow(
         v, indptr, indices, data, r, first, to_indptr, to_indices, to_data, to_r, told, u, rows
@@ -275,7 +276,13 @@ def sweep_round(
                 swept += n
         chain_span = high - low
         n = len(r)
-        if ceilings is None:
+        if at is not None:
+            alike.product(one_indptr, one_indices, one_data, v, ahead, 0, len(ahead))
+            low, high = alike.backup(
+                one_indptr, one_indices, one_data, at, ahead, r, first, gamma, v, u, rows,
+                to_indptr, to_indices, to_data, to_r, 0, len(v),
+            )  # fmt: skip
+        elif ceilings is None:
             low, high = backup(
                 indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
             )  # fmt: skip

@@ -21,7 +21,20 @@ SMALL = 20_000
 #: Seconds of plain Python after which loops are compiled.
 PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
-MODULES = ("bounds", "serial", "in_place", "tridiagonal", "band", "pruned", "spread", "graph", "rounds", "krylov", "downstream")
+MODULES = (
+    "bounds",
+    "serial",
+    "in_place",
+    "tridiagonal",
+    "band",
+    "pruned",
+    "alike",
+    "spread",
+    "graph",
+    "rounds",
+    "krylov",
+    "downstream",
+)
 #: What loops need of `memory` besides arithmetic; plain Python has them below.
 MEMORY = ("borrow", "prefetch", "prefetch_once", "row", "row_end", "pass_by", "passed_by", "announce", "announced", "give_way")
 

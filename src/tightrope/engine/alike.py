@@ -1,0 +1,65 @@
+"""Where pairs lead, if many lead alike: after-decision states, found from the transitions alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tightrope import kernels
+
+if TYPE_CHECKING:
+    from tightrope.model.mdp import MDP
+
+#: Transitions of a model below which nobody looks for pairs that lead alike: it is solved before that would pay.
+FEWEST = 20_000
+#: How many times fewer numbers a backup must read, at the least, where it multiplies each distinct row once.
+GAIN = 3
+#: Rows to draw for each square root of all there are, and how many of them must have one alike among the rest. Were there as many
+#: distinct rows as may be, and each as often as the next, there would be about two dozen.
+DRAWN, ALIKE = 4, 6
+
+
+class Alike(NamedTuple):
+    """The distinct rows of P as a CSR matrix of their own, and which of them each pair has."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    at: Any
+
+    @property
+    def effort(self) -> int:
+        """What a backup of the whole model takes, in multiplications: to look at a pair is about as much as one."""
+        return len(self.data) + len(self.at)
+
+
+def alike(mdp: MDP) -> Alike | None:
+    """The distinct rows, where backups are far cheaper so; found once for a model and its twins."""
+    if "alike" not in mdp.facts:
+        mdp.facts["alike"] = _find(mdp)
+    found: Alike | None = mdp.facts["alike"]
+    return found
+
+
+def _find(mdp: MDP) -> Alike | None:
+    L, nnz = mdp.n_pairs, mdp.n_transitions
+    most = nnz // GAIN - L
+    if nnz < FEWEST or most <= 0:
+        return None
+    indptr, indices, data, r, *_ = mdp.arrays
+    drawn = np.unique(np.random.default_rng(0).integers(L, size=int(DRAWN * L**0.5)))
+    begin, end = indptr[drawn], indptr[drawn + 1]
+    chances, kinds = data[begin], len(drawn) - ALIKE
+    if len(np.unique(chances)) > kinds:  # as in most random models; the next question takes longer
+        return None
+    if len({*zip(chances, data[end - 1], indices[begin], end - begin, strict=True)}) > kinds:
+        return None
+    table = np.zeros(1 << (2 * (L // GAIN)).bit_length(), indices.dtype)
+    at, owners = np.empty(L, indices.dtype), np.empty(L // GAIN, indptr.dtype)
+    n, transitions = map(int, kernels.alike.find(indptr, indices, data.view(np.uint64), most, table, at, owners))
+    if n == 0:
+        return None
+    found = Alike(np.empty(n + 1, indptr.dtype), np.empty(transitions, indices.dtype), np.empty(transitions), at)
+    kernels.extract(indptr, indices, data, r, owners[:n], *found[:3], np.empty(n), 0, n)
+    return found
