@@ -16,6 +16,7 @@ from numba import njit
 
 from tightrope import problems
 from tightrope.engine import Sweeper
+from tightrope.engine.alike import alike
 from tightrope.engine.sweep import rows_of
 from tightrope.kernels import team
 
@@ -63,8 +64,10 @@ def reader(x, threads):
 
 def swept(mdp):
     """Bytes a sweep reads and writes at the least."""
-    model = sum(getattr(part, "nbytes", 0) for part in rows_of(mdp))  # rows that are all alike need no indptr
-    return model + mdp.n_states * (8 + 8 + mdp.first.itemsize)
+    parts = rows_of(mdp)  # no indptr where all pairs have as many successors
+    if alike(mdp) is not None:
+        parts = *alike(mdp), *mdp.arrays[3:]
+    return sum(getattr(part, "nbytes", 0) for part in parts) + mdp.n_states * (8 + 8 + mdp.first.itemsize)
 
 
 def measure(*, quick=False):

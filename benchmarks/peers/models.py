@@ -120,6 +120,9 @@ CASES = (
     Case("queue 1e5 .999", "queue", partial(problems.queue, 99_999, gamma=0.999)),
     Case("inventory 200 .99", "inventory", inventory(199, 0.99), quick=True),
     Case("inventory 2e3 .999", "inventory", inventory(1_999, 0.999), quick=True),
+    Case(
+        "inventory 500, any order size .95", "inventory", partial(problems.inventory, 499, [0.1] * 10, max_order=499, gamma=0.95)
+    ),
     Case("forest 10 .9", "forest", partial(problems.forest, 10, gamma=0.9), quick=True),
     Case("forest 50 .95", "forest", partial(problems.forest, 50, gamma=0.95), quick=True),
     Case("forest 1e3 .99", "forest", partial(problems.forest, 1_000, gamma=0.99), quick=True),
@@ -155,4 +158,8 @@ CASES = (
     Case("wear 3e3, any order .999", "worlds", partial(any_order, worlds.wear, 3_000, 0.999)),
     Case("belief 7e3 .95", "worlds", partial(worlds.belief, 9, 0.95)),
     Case("river 2e3 .99", "worlds", partial(worlds.river, 2_000, 0.99)),
+    Case("rental 441 .9", "worlds", partial(worlds.rental, 20, 0.9), quick=True),
+    Case("rental 441 .999", "worlds", partial(worlds.rental, 20, 0.999)),
+    Case("racetrack 3e4 .99", "worlds", partial(worlds.racetrack, 25, 3, 0.99)),
+    Case("lake 1e4 .99", "worlds", partial(worlds.lake, 100, 0.05, 0.99)),
 )

@@ -245,3 +245,75 @@ def river(size, gamma):
         return to, chances, 1.0 * (states == size - 1)
 
     return tr.MDP.from_function(dynamics, size, 2, gamma)
+
+
+def rental(size, gamma):
+    """Jack's car rental (Sutton and Barto): two places with up to `size` cars each, of which up to five are moved overnight."""
+
+    def day(wanted, returned):
+        """What a number of cars in the evening becomes by the next, and the cars let, at the mean numbers of both."""
+        ask, back = chances(wanted, size), chances(returned, size)
+        P, let = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
+        for cars in range(size + 1):
+            for n, chance in enumerate(capped(ask, cars)):
+                P[cars, cars - n :] += chance * capped(back, size - cars + n)
+                let[cars] += chance * n
+        return P, let
+
+    (here, let_here), (there, let_there) = day(3, 3), day(4, 2)
+    days, let = np.kron(here, there), 10.0 * np.add.outer(let_here, let_there).ravel()
+    left, right = np.divmod(np.arange((size + 1) ** 2), size + 1)
+    moves = [(s, a + 5, a) for s in range(len(let)) for a in range(-5, 6) if left[s] - a >= 0 and right[s] + a >= 0]
+    states, actions, moved = np.array(moves).T
+    to = np.minimum(left[states] - moved, size) * (size + 1) + np.minimum(right[states] + moved, size)
+    return tr.MDP.from_pairs(states, actions, sp.csr_array(days[to]), let[to] - 2.0 * np.abs(moved), gamma)
+
+
+def chances(mean, most):
+    """How likely 0, 1, ... `most` are that come independently, this many on average."""
+    return np.exp(np.arange(most + 1) * np.log(mean) - mean - np.cumsum(np.log(np.maximum(np.arange(most + 1), 1))))
+
+
+def capped(chances, most):
+    """The same where no more than `most` can be had."""
+    return np.append(chances[:most], 1.0 - chances[:most].sum())
+
+
+def racetrack(size, speed, gamma, slip=0.1):
+    """A car on a square, from standing to the far corner: each step its speed changes by one at most either way, or fails to.
+
+    Who leaves the square is put back to the start.
+    """
+    ways = 2 * speed + 1
+    shape = size, size, ways, ways
+
+    def dynamics(states, action):
+        x, y, right, up = np.unravel_index(states, shape)
+        home, start = (x >= size - 2) & (y >= size - 2), np.ravel_multi_index((0, 0, speed, speed), shape)
+        to = []
+        for more in (np.divmod(action, 3), (1, 1)):
+            faster, higher = (np.clip(old + change - 1, 0, 2 * speed) for old, change in zip((right, up), more, strict=True))
+            at = x + faster - speed, y + higher - speed
+            out = np.any([(c < 0) | (c >= size) for c in at], axis=0)
+            on = np.ravel_multi_index((*(np.clip(c, 0, size - 1) for c in at), faster, higher), shape)
+            to.append(np.where(home, states, np.where(out, start, on)))
+        return np.stack(to, axis=1), [1.0 - slip, slip], np.where(home, 0.0, -1.0)
+
+    return tr.MDP.from_function(dynamics, int(np.prod(shape)), 9, gamma)
+
+
+def lake(size, holes, gamma, seed=0):
+    """FrozenLake of any size: a third of the steps go as meant, the others to either side; a share of the cells are holes."""
+    ends = np.random.default_rng(seed).random((size, size)) < holes
+    ends[0, 0], ends[-1, -1] = False, True
+    ends, goal, steps = ends.ravel(), size * size - 1, ((0, -1), (1, 0), (0, 1), (-1, 0))
+
+    def dynamics(states, action):
+        to = []
+        for way in (action - 1, action, action + 1):
+            at = [np.clip(c + step, 0, size - 1) for c, step in zip(np.divmod(states, size), steps[way % 4], strict=True)]
+            to.append(np.where(ends[states], states, at[0] * size + at[1]))
+        to = np.stack(to, axis=1)
+        return to, np.full(3, 1 / 3), ((to == goal) & ~ends[states, None]).sum(axis=1) / 3
+
+    return tr.MDP.from_function(dynamics, size * size, 4, gamma)

@@ -56,9 +56,10 @@ class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        self.mdp, self.alike = mdp, alike(mdp)
+        self.mdp, self.model, self.alike = mdp, rows_of(mdp), alike(mdp)
         self.threads = team.team_size(threads, mdp.n_transitions if self.alike is None else self.alike.effort)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
+        self._pieces: list[tuple[Any, ...]] = [(None, None, None, None, *part) for part in self.parts]
 
     def backup(self, v: FloatArray | None) -> Sweep:
         """T v in fresh arrays; None is zero everywhere."""
@@ -73,14 +74,15 @@ class Sweeper:
 
         Pieces are ranges of states, each after room for the rows of P and r that the greedy policy uses there.
         """
-        if pieces is None:
-            pieces = [(None, None, None, None, *part) for part in self.parts]
+        pieces = pieces or self._pieces
         if self.alike is None:
-            asked = asked_for(self.mdp, self.mdp.n_transitions, v)
-            return extremes(team.each(kernels.backup, (*rows_of(self.mdp), v, u, rows, asked), pieces, self.threads))
+            arguments = (*self.model, v, u, rows, asked_for(self.mdp, self.mdp.n_transitions, v))
+            return extremes(team.each(kernels.backup, arguments, pieces, self.threads))
         *distinct, at = self.alike
-        ahead, owners = np.empty(len(distinct[0]) - 1), np.arange(len(distinct[0]))
-        parts = team.ranges(distinct[0], owners, self.threads)
+        number = len(distinct[0]) - 1
+        ahead, parts = np.empty(number), [(0, number)]
+        if self.threads > 1:
+            parts = team.ranges(distinct[0], np.arange(number + 1), self.threads)
         team.each(kernels.alike.product, (*distinct, v, ahead), parts, self.threads)
         arguments = (*distinct, at, ahead, *self.mdp.arrays[3:], v, u, rows)
         return extremes(team.each(kernels.alike.backup, arguments, pieces, self.threads))
