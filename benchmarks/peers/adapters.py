@@ -28,9 +28,9 @@ from tightrope.engine.workspace import Workspace
 class Ours:
     """`tightrope.solve(mdp)` as it comes: certified, no tuning.
 
-    What a model finds out about itself at its first solve and keeps (row widths, sinks, its band, in which order values spread,
-    how far its successors lie, where it is cut for threads, the range of rewards, what rounding does, how it prints) counts as
-    conversion, like the structures that peers build.
+    What a model finds out about itself at its first solve and keeps (row widths, sinks, its band, which rows are alike, in which
+    order values spread, how far its successors lie, where it is cut for threads, the range of rewards, what rounding does, how it
+    prints) counts as conversion, like the structures that peers build.
     """
 
     name = "tightrope"
