@@ -18,6 +18,8 @@ GAIN = 3
 #: Rows to draw for each square root of all there are, and how many of them must have one alike among the rest. Were there as many
 #: distinct rows as may be, and each as often as the next, there would be about two dozen.
 DRAWN, ALIKE = 4, 6
+#: What the ends of rows, and numbers of rows, are mixed with: random numbers would load a library.
+MIX, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 class Alike(NamedTuple):
@@ -48,16 +50,18 @@ def _find(mdp: MDP) -> Alike | None:
     if nnz < FEWEST or most <= 0:
         return None
     indptr, indices, data, r, *_ = mdp.arrays
-    drawn = np.unique(np.random.default_rng(0).integers(L, size=int(DRAWN * L**0.5)))
+    bits = data.view(np.uint64)
+    number = min(int(DRAWN * L**0.5), L)
+    drawn = np.arange(number, dtype=np.uint64)
+    drawn = drawn * (L // number) + (drawn**3 * MIX >> HALF) % (L // number)  # one of each so many, whatever period they have
     begin, end = indptr[drawn], indptr[drawn + 1]
-    chances, kinds = data[begin], len(drawn) - ALIKE
-    if len(np.unique(chances)) > kinds:  # as in most random models; the next question takes longer
+    ends = bits[begin] * MIX ^ bits[end - 1], indices[begin] * MIX ^ (end - begin)
+    if number - len(np.unique(ends[0] * MIX ^ ends[1])) < ALIKE:
         return None
-    if len({*zip(chances, data[end - 1], indices[begin], end - begin, strict=True)}) > kinds:
-        return None
-    table = np.zeros(1 << (2 * (L // GAIN)).bit_length(), indices.dtype)
-    at, owners = np.empty(L, indices.dtype), np.empty(L // GAIN, indptr.dtype)
-    n, transitions = map(int, kernels.alike.find(indptr, indices, data.view(np.uint64), most, table, at, owners))
+    number = L // GAIN
+    table = np.zeros(1 << (2 * number).bit_length(), indices.dtype)
+    at, owners = np.empty(L, indices.dtype), np.empty(number, indptr.dtype)
+    n, transitions = map(int, kernels.alike.find(indptr, indices, bits, most, table, at, owners))
     if n == 0:
         return None
     found = Alike(np.empty(n + 1, indptr.dtype), np.empty(transitions, indices.dtype), np.empty(transitions), at)

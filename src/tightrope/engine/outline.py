@@ -74,6 +74,8 @@ class Outline(NamedTuple):
     whole: bool
     #: Whether time passes whatever is done (hours, weeks, seasons): every cycle of moves takes a multiple of a few steps.
     timed: bool
+    #: What a backup of the whole model takes, in multiplications.
+    effort: int
     #: The few states, if there are any, from which whatever is done leads to one and the same, where nobody stays and no time
     #: passes: most likely all begins again after these. And how many steps others are from them at most.
     ends: Any
@@ -86,14 +88,17 @@ def outline(mdp: MDP) -> Outline:
     if found is None:
         S, L, nnz = mdp.n_states, mdp.n_pairs, mdp.n_transitions
         band = None if mdp.has_sinks else model_band(mdp)
+        distinct = alike(mdp)
         small, size = nnz < 2 * team.WORTH_IT, nnz / (2 * team.WORTH_IT)
-        wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None) and alike(mdp) is None
+        wide = nnz >= WIDE * L >= 3 * WIDE * S and not (small and band is not None) and distinct is None
         pieces = 1 if small else min(2 ** int(math.log2(max(size, 2.0))), PIECES)
         whole = small or nnz * S < CHAIN * L
         timed = band is None and not mdp.has_sinks and _time_passes(mdp)
         in_pieces = size >= PLENTY and not timed  # which would see late what a sweep brings all the way
         ends, steps = (None, 0) if band is not None or mdp.has_sinks or timed else _ends(mdp)
-        found = Outline(S, L, nnz, L / S, mdp.has_sinks, band, small, in_pieces, wide, pieces, whole, timed, ends, steps)
+        shape = L / S, mdp.has_sinks, band, small, in_pieces, wide
+        effort = nnz if distinct is None else distinct.effort
+        found = Outline(S, L, nnz, *shape, pieces, whole, timed, effort, ends, steps)
         mdp.facts["outline"] = found
     return found
 

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tightrope import kernels
-from tightrope.engine.alike import alike
 from tightrope.engine.certificate import Certificate, certify
 from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
@@ -138,8 +137,7 @@ class Workspace:
     @property
     def effort(self) -> float:
         """What a look costs, in multiplications."""
-        found = alike(self.mdp)
-        return self.nnz if found is None else found.effort
+        return outline(self.mdp).effort
 
     @property
     def chain_nnz(self) -> float:
