@@ -74,12 +74,17 @@ def test_what_is_asked_for_ahead_of_time_changes_no_bit(monkeypatch, threads):
     assert [row[:-1] for row in found.trace.rows] == [row[:-1] for row in usual.trace.rows]
 
 
-def test_rewards_are_seen_alike_by_several_threads():
+def test_rewards_are_seen_alike_by_several_threads_where_they_are_many(monkeypatch):
     mdp = problems.garnet(101, 3, 2, seed=4)
+    shared, each = [], team.each
+    monkeypatch.setattr(team, "each", lambda *how: shared.append((len(how[2]), how[3])) or each(*how))
+    sweep.see_rewards(mdp.reshaped(mdp.r, mdp.gamma), 2)
+    monkeypatch.setattr(team, "WORTH_IT", 50)
     for threads in (2, 3):
         twin = mdp.reshaped(mdp.r, mdp.gamma)
         sweep.see_rewards(twin, threads)
         assert vars(twin)["reward_range"] == (mdp.r.min(), mdp.r.max()) == mdp.reward_range
+    assert shared == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_blocks_cover_every_state_once():

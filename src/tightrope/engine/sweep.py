@@ -100,7 +100,8 @@ def see_rewards(mdp: MDP, threads: int) -> None:
 
 
 def extent(x: FloatArray, threads: int) -> tuple[float, float]:
-    """The smallest and the largest entry, looked for by so many threads."""
+    """The smallest and the largest entry, looked for by so many threads at most; one if there are few."""
+    threads = team.team_size(threads, len(x))
     parts = [(part,) for part in np.array_split(x, threads)] if threads > 1 else [(x,)]
     return extremes(team.each(kernels.extent, (), parts, threads))
 
