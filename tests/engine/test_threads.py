@@ -78,6 +78,7 @@ def test_rewards_are_seen_alike_by_several_threads_where_they_are_many(monkeypat
     mdp = problems.garnet(101, 3, 2, seed=4)
     shared, each = [], team.each
     monkeypatch.setattr(team, "each", lambda *how: shared.append((len(how[2]), how[3])) or each(*how))
+    monkeypatch.setattr(team, "WORTH_IT", 250)
     sweep.see_rewards(mdp.reshaped(mdp.r, mdp.gamma), 2)
     monkeypatch.setattr(team, "WORTH_IT", 50)
     for threads in (2, 3):
