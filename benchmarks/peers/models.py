@@ -162,4 +162,5 @@ CASES = (
     Case("rental 441 .999", "worlds", partial(worlds.rental, 20, 0.999)),
     Case("racetrack 3e4 .99", "worlds", partial(worlds.racetrack, 25, 3, 0.99)),
     Case("lake 1e4 .99", "worlds", partial(worlds.lake, 100, 0.05, 0.99)),
+    Case("thermostat 1e3, dense .999", "worlds", partial(worlds.thermostat, 1_000, 0.999)),
 )

@@ -177,12 +177,12 @@ How it was done: default `tightrope.solve(mdp, threads=1)` to a *certified* rela
 peer at the loosest of its own tolerances (half-decade ladder) whose true sup-norm error is at most 1e-6 of the value scale,
 chosen after the fact by looking at the answer. So peers are given what no user of theirs has, and prove nothing; we prove it.
 One thread for everybody, the same arrays, conversion not counted (ours includes what a model finds out about itself at its
-first solve and keeps: row widths, sinks, its band, an order of states, where it is cut; a small model also keeps the arrays that
-a solve works in and, if one round was enough, the arguments of that round, but no values), minimum of repeats, one right after
-the other; the two best peer methods and ours are measured a second time, one after the other. Reading values out of a result is
-not timed for anybody. Ratios are of processor time, which other people's load disturbs less than wall time; both are in the
-tables. A peer's method is stopped when a single try needs four times what the best peer needed or ten times what we did (at
-least 1.5 s; 0.4 s in the short form), or all its tries together six times that: "slow" below."""
+first solve and keeps: row widths, sinks, its band, which rows are alike, an order of states, where it is cut; a small model
+also keeps the arrays that a solve works in and, if one round was enough, the arguments of that round, but no values), minimum
+of repeats, one right after the other; the two best peer methods and ours are measured a second time, one after the other.
+Reading values out of a result is not timed for anybody. Ratios are of processor time, which other people's load disturbs less
+than wall time; both are in the tables. A peer's method is stopped when a single try needs four times what the best peer needed
+or ten times what we did (at least 1.5 s; 0.4 s in the short form), or all its tries together six times that: "slow" below."""
 
 
 def _pictures():

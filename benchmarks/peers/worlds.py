@@ -317,3 +317,11 @@ def lake(size, holes, gamma, seed=0):
         return to, np.full(3, 1 / 3), ((to == goal) & ~ends[states, None]).sum(axis=1) / 3
 
     return tr.MDP.from_function(dynamics, size * size, 4, gamma)
+
+
+def thermostat(size, gamma, noise=0.02):
+    """A temperature that is to be held: what is done moves it a little, and chance as much; all states lead to all others."""
+    here, moves = np.linspace(0.0, 1.0, size), np.array([-0.03, 0.0, 0.03])
+    meant = np.clip(np.add.outer(here, moves), 0.0, 1.0)
+    P = np.exp(-0.5 * (np.subtract.outer(meant, here) / noise) ** 2) + 1e-12
+    return tr.MDP.from_dense(P / P.sum(axis=2, keepdims=True), -np.add.outer(np.abs(here - 0.8), 0.3 * np.abs(moves)), gamma)
