@@ -12,20 +12,25 @@ import sys
 import tempfile
 import time
 
-PROGRAM = "import tightrope as tr; tr.solve(tr.problems.gridworld({size}, {size}))"
-#: Sides of a grid that is solved before compiled loops would be loaded, and of one that is worth compiling for.
-SMALL, LARGE = 20, 100
+PROGRAM = "import tightrope as tr; tr.solve(tr.problems.{model})"
+#: Models that are solved before compiled loops would be loaded, and one that is worth compiling for.
+MODELS = {
+    "400 states": "gridworld(20, 20)",
+    "a Garnet of 1,000 states": "garnet(1000, 4, 5)",
+    "a network of 1,681 states": "tandem(40, gamma=0.999)",
+    "10,000 states": "gridworld(100, 100)",
+}
 
 
 def measure(*, quick=False):
     """Wall and processor seconds of a whole process: first ever, and the best of later ones."""
     repeats, found = 2 if quick else 5, {}
-    for size in (SMALL, LARGE):
-        program = PROGRAM.format(size=size)
+    for name, model in MODELS.items():
+        program = PROGRAM.format(model=model)
         with tempfile.TemporaryDirectory() as folder:
             environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-            found[f"first solve ever, {size**2:,} states"] = _best(program, environment, 1)
-            found[f"later processes, {size**2:,} states"] = _best(program, environment, repeats)
+            found[f"first solve ever, {name}"] = _best(program, environment, 1)
+            found[f"later processes, {name}"] = _best(program, environment, repeats)
     found["import tightrope alone"] = _best("import tightrope", os.environ, repeats)
     found["import numpy and scipy.sparse alone"] = _best("import numpy, scipy.sparse", os.environ, repeats)
     return found
