@@ -111,6 +111,7 @@ for mdp in (
     shuffled(tr.problems.queue(3000, gamma=0.999)), shuffled(tr.problems.tandem(50, gamma=0.9999)),
     errands(90, 0.9), shuffled(errands(90, 0.99)), errands(90, 0.9999), errands(250, 0.95),
     tr.problems.gridworld(500, 420), tr.problems.garnet(150_000, 3, 5), tr.problems.tandem(100, 3, gamma=0.9),
+    tr.problems.inventory(300, [0.1] * 10, gamma=0.99), tr.problems.inventory(900, [0.1] * 10, gamma=0.99),
 ):
     tr.solve(mdp)
     if mdp.n_states < 10_000:
@@ -127,6 +128,26 @@ def test_after_warm_nothing_is_left_to_compile(tmp_path, monkeypatch):
     kept = sorted(p.name for p in tmp_path.rglob("*.nbc"))
     assert len(kept) > 50
     assert run(SOLVE_LATER) == kept
+
+
+EARLY = """
+import json, sys
+import tightrope as tr
+from tightrope import kernels
+kernels.tiers.PATIENCE = float("inf")
+loaded = []
+for mdp in (
+    tr.problems.garnet(1000, 4, 5), tr.problems.gridworld(45, 45, slip=0.1), tr.problems.queue(2000), tr.problems.inventory(70, [0.1] * 10),
+    tr.problems.tandem(12, gamma=0.999), tr.problems.tandem(40, gamma=0.999),
+):
+    tr.solve(mdp)
+    loaded.append("numba" in sys.modules)
+print(json.dumps(loaded))
+"""
+
+
+def test_small_models_wait_for_no_compiler_unless_they_take_many_sweeps():
+    assert run(EARLY) == [False, False, False, False, False, True]
 
 
 THREADS = """

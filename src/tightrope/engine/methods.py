@@ -48,6 +48,8 @@ IN_A_ROW = 12
 IMPROVEMENTS = 12.0
 
 
+#: Transitions from which on BiCGSTAB takes so many sweeps that loops are worth compiling.
+MANY = 5_000
 #: Fewest steps of BiCGSTAB before the policy is looked at again, and the multiplications by a chain that more may take.
 FEWEST, LONG = 8, 3e8
 #: Whole backups after which a round of BiCGSTAB improves the policy no more, unless components are solved one by one.
@@ -142,6 +144,8 @@ def krylov(work: Workspace) -> Callable[[], Report]:
 
     Best where values diffuse: networks of queues, walks without a goal, models in which few states can be come back to.
     """
+    if work.nnz > MANY:
+        kernels.tiers.compile_loops()
     work.take_backup(centre=True)
     work.arrange()
     parts = components(work.mdp, *work.order)
