@@ -87,6 +87,6 @@ def cold_section(cold):
     rows = [(name, f"{wall:.2f}", f"{cpu:.2f}") for name, (wall, cpu) in cold.items()]
     text = """Seconds of whole processes. A small model is solved by the loops as plain Python, to the same bits, before Numba
 would have been loaded (we are after 2 s for the first ever and 0.6 s later); a larger one compiles them the first time, and finds
-them in a cache on disk later. So does a small one that takes many sweeps, such as the network, after 0.2 s of plain Python:
-**there we are not what we are after.**"""
+them in a cache on disk later. So does a small one that BiCGSTAB has to solve, such as the network: **there we are not where we
+want to be.**"""
     return f"## Cold start\n\n{text}\n\n" + table(("what", "wall", "processor"), rows)

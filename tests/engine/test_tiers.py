@@ -137,8 +137,8 @@ from tightrope import kernels
 kernels.tiers.PATIENCE = float("inf")
 loaded = []
 for mdp in (
-    tr.problems.garnet(1000, 4, 5), tr.problems.gridworld(45, 45, slip=0.1), tr.problems.queue(2000), tr.problems.inventory(70, [0.1] * 10),
-    tr.problems.tandem(12, gamma=0.999), tr.problems.tandem(40, gamma=0.999),
+    tr.problems.garnet(1000, 4, 5), tr.problems.gridworld(45, 45, slip=0.1), tr.problems.queue(2000),
+    tr.problems.inventory(70, [0.1] * 10), tr.problems.tandem(12, gamma=0.999), tr.problems.tandem(40, gamma=0.999),
 ):
     tr.solve(mdp)
     loaded.append("numba" in sys.modules)

@@ -144,8 +144,6 @@ def krylov(work: Workspace) -> Callable[[], Report]:
 
     Best where values diffuse: networks of queues, walks without a goal, models in which few states can be come back to.
     """
-    if work.nnz > MANY:
-        kernels.tiers.compile_loops()
     work.take_backup(centre=True)
     work.arrange()
     parts = components(work.mdp, *work.order)
@@ -153,6 +151,8 @@ def krylov(work: Workspace) -> Callable[[], Report]:
     most = (4 if parts.many else 1) * work.improvements
     steps = max(FEWEST, min(STEPS, int(LONG / work.chain_nnz)))
     enough = inf if parts.many else ENOUGH * work.nnz / (1.5 * work.chain_nnz) * work.S
+    if work.nnz > MANY:
+        kernels.tiers.compile_loops()
     before, lo, last = work.improved, 0, len(parts.begin) - 1
     missed = pairs = states = 0
     while lo < last and not work.late:
