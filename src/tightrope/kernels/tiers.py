@@ -18,8 +18,8 @@ import numpy as np
 
 #: Numbers in the arrays of a call beyond which plain Python is not tried: one sweep would take a tenth of a second.
 SMALL = 200_000
-#: Seconds of plain Python after which loops are compiled: about as long as it takes to load them from their cache.
-PATIENCE = 0.2
+#: Seconds of plain Python after which loops are compiled.
+PATIENCE = 0.4
 #: The modules whose loops are decorated with `loop`, each after those that it imports.
 MODULES = (
     "bounds",
