@@ -8,7 +8,7 @@ import tightrope as tr
 from reference import optimum
 from tightrope import kernels
 from tightrope.engine import Limits, Monitor, chain_flow, chain_value, direct, optimal
-from tightrope.engine.choice import Choice
+from tightrope.engine.choice import NAMES, Choice
 from tightrope.engine.methods import Report, factorise, gauss_seidel, krylov, sweep
 from tightrope.engine.monitor import Aim
 from tightrope.engine.workspace import Workspace
@@ -236,6 +236,19 @@ def test_sweeps_finish_what_they_promise_to_where_two_far_successors_mix(size, g
 def test_sweeps_do_not_keep_a_model_whose_values_diffuse():
     """The twin: here they promise to take thousands of backups."""
     assert "BiCGSTAB" in tr.solve(problems.tandem(29, gamma=0.999)).explain()
+
+
+def test_sweeps_in_place_are_not_tried_where_bicgstab_gets_on(monkeypatch):
+    """The twin: they are as soon as it brings nothing."""
+    mdp = problems.tandem(40, gamma=0.999)
+    assert NAMES[gauss_seidel] not in tr.solve(mdp).choices
+    learn = Choice.learn
+
+    def doubt(self, method, tell, _gained):
+        learn(self, method, tell, 1.0)
+
+    monkeypatch.setattr(Choice, "learn", doubt)
+    assert NAMES[gauss_seidel] in tr.solve(mdp).choices
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,13 @@ class Choice:
             heavy = self.work.mdp.chain_room > HEAVY * self.work.chain_nnz
             return downstream if heavy and flows(self.work) else sweep
         nnz = self.work.nnz
-        options: dict[Method, float] = {sweep: QUICK * self.work.effort, gauss_seidel: hope(self.work) * nnz}
+        options: dict[Method, float] = {sweep: QUICK * self.work.effort}
         if self.work.band is None:  # elimination costs less there
             options[krylov] = DIFFUSE * nnz
         if self._has_far_to_go():
             options[gauss_seidel] = ALONG * nnz
+        elif krylov not in self.tried or self.tried[krylov].in_vain > 0:  # values that diffuse are carried nowhere by sweeps
+            options[gauss_seidel] = hope(self.work) * nnz
         options |= {method: tried.remaining for method, tried in self.tried.items() if method is not downstream}
         best = min(options, key=options.__getitem__)
         if self._flows(options[best]):

@@ -35,8 +35,8 @@ def room(n: int) -> tuple[Any, Any, Any, Any]:
 @loop
 def to_and_fro(indptr, indices, data, r, x, n):
     """A sweep of the chain forth and one back, in place; r may be None, and is zero then."""
-    split_sweep(x, False, True, None, indptr, indices, data, r, n)
-    split_sweep(x, True, True, None, indptr, indices, data, r, n)
+    for backwards in (False, True):  # not written out: a loop is compiled once for each constant that it is given
+        split_sweep(x, backwards, True, None, indptr, indices, data, r, n)
 
 
 @loop
