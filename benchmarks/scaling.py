@@ -51,7 +51,7 @@ def apart(budget):
     for seed in range(2):
         mdp = problems.garnet(1_000, 1, 3, gamma=0.99, seed=seed)
         indptr, indices, data, r, _, gamma = mdp.arrays
-        parts.append((indptr, indices, data, r, gamma, np.zeros(1_000), np.empty(1_000), 1_000, -1.0))
+        parts.append((indptr, indices, data, r, gamma, np.zeros(1_000), np.empty(1_000), None, 1_000, -1.0))
     alone, both = partial(kernels.policy_sweeps, *parts[0]), partial(team.each, kernels.policy_sweeps, (), parts, 2)
     (one, _), (two, _) = by_turns([alone, both], budget)
     return 2.0 * one / two

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import alike, outline
-from tightrope.engine.sweep import Sweeper
+from tightrope.engine.sweep import Sweeper, runs
 from tightrope.kernels import team
 
 
@@ -111,7 +111,7 @@ def test_a_backup_is_that_of_every_row_to_the_last_bit(monkeypatch, make, compil
     v, S = np.random.default_rng(5).normal(size=mdp.n_states), mdp.n_states
     u, rows = np.empty(S), np.empty(S, mdp.first.dtype)
     chain = [np.empty_like(a) for a in mdp.arrays[:4]]
-    extremes = kernels.backup(*mdp.arrays, v, u, rows, None, *chain, 0, S)
+    extremes = kernels.backup(*mdp.arrays, v, u, rows, None, runs(mdp), *chain, 0, S)
     for threads in (1, 2):
         sweeper = Sweeper(mdp, threads)
         assert sweeper.threads == threads

@@ -6,6 +6,7 @@ import pytest
 import tightrope as tr
 from tightrope import kernels, problems
 from tightrope.engine import alike, outline
+from tightrope.engine.sweep import runs
 from tightrope.kernels import team
 
 MODELS = {
@@ -38,8 +39,9 @@ def test_the_result_is_that_of_a_full_backup_to_the_last_bit(make, seed):
         np.testing.assert_array_equal(before, v)
         u, full, expected = np.empty(S), np.empty(S), np.empty(S, kind)
         chain, whole = ([np.empty_like(a) for a in mdp.arrays[:4]] for _ in range(2))
-        *found, computed = kernels.pruned.backup(*mdp.arrays, v, u, rows, ceilings, mdp.gamma * risen, 1e-9 * size, *chain, 0, S)
-        assert tuple(found) == kernels.backup(*mdp.arrays, v, full, expected, None, *whole, 0, S)
+        how = (ceilings, mdp.gamma * risen, 1e-9 * size, runs(mdp))
+        *found, computed = kernels.pruned.backup(*mdp.arrays, v, u, rows, *how, *chain, 0, S)
+        assert tuple(found) == kernels.backup(*mdp.arrays, v, full, expected, None, runs(mdp), *whole, 0, S)
         np.testing.assert_array_equal(u, full)
         np.testing.assert_array_equal(rows, expected)
         n = int(chain[0][S])
@@ -58,7 +60,7 @@ def test_ceilings_that_are_not_lifted_leave_out_the_best():
     for lift, expected in ((0.9 * 5.0, 4.5), (0.0, 0.9)):
         ceilings, rows, u = np.full(4, np.inf), np.array([0, 2], np.int32), np.empty(2)
         for v, rise in (([1.0, 0.0], 0.0), ([1.0, 5.0], lift)):
-            kernels.pruned.backup(*mdp.arrays, np.array(v), u, rows, ceilings, rise, 1e-9, None, None, None, None, 0, 2)
+            kernels.pruned.backup(*mdp.arrays, np.array(v), u, rows, ceilings, rise, 1e-9, None, None, None, None, None, 0, 2)
         assert u[0] == pytest.approx(expected)
 
 

@@ -112,6 +112,7 @@ for mdp in (
     errands(90, 0.9), shuffled(errands(90, 0.99)), errands(90, 0.9999), errands(250, 0.95),
     tr.problems.gridworld(500, 420), tr.problems.garnet(150_000, 3, 5), tr.problems.tandem(100, 3, gamma=0.9),
     tr.problems.inventory(300, [0.1] * 10, gamma=0.99), tr.problems.inventory(900, [0.1] * 10, gamma=0.99),
+    tr.problems.garnet(150, 5, 150, gamma=0.99), tr.problems.garnet(700, 3, 700, gamma=0.99),
 ):
     tr.solve(mdp)
     if mdp.n_states < 10_000:

@@ -144,7 +144,7 @@ class _Rounds:
 
     def _sweeps(self, most: int, target: float = -1.0) -> tuple[float, float]:
         arrays = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, self.gamma)
-        n, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, most, target)
+        n, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, None, most, target)
         self.products += n
         return low, high
 
@@ -199,6 +199,6 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
 def sweep_chain(P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
     """(T^π)^m v: m backups of a chain."""
     v = v.copy()
-    kernels.policy_sweeps(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, v, np.empty_like(v), m, -1.0)
+    kernels.policy_sweeps(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, v, np.empty_like(v), None, m, -1.0)
     monitor.backups += m * len(v)
     return v

@@ -9,6 +9,7 @@ import numpy as np
 
 from tightrope import kernels
 from tightrope.engine.outline import outward
+from tightrope.engine.sweep import runs
 
 if TYPE_CHECKING:
     from tightrope.engine.workspace import Workspace
@@ -42,7 +43,7 @@ def gauss_seidel_round(work: Workspace, budget: float, most: int) -> tuple[int, 
 def sweep_round(work: Workspace, share: float, trial: int, patience: float, enough: float, most: int) -> tuple[int, int]:
     """Improvements and sweeps of the greedy policies' chains; returns how many of each."""
     distinct = work.room.ahead(work.mdp)
-    told = (work.low, work.high, _unseen(work), share, trial, patience, enough, most, *work.prune(), *distinct)
+    told = (work.low, work.high, _unseen(work), share, trial, patience, enough, most, *work.prune(), *distinct, runs(work.mdp))
     n, swept, work.mixing, *_ = _round(work, "sweep_round", *work.model, *work.room.chain(work.mdp), *told)
     return int(n), int(swept)
 

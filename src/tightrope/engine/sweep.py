@@ -26,6 +26,8 @@ class Sweep(NamedTuple):
 
 #: Transitions, of a model or of a chain, and states whose values no cache holds.
 LONG, WIDE = 1_000_000, 1_500_000
+#: Transitions of a pair from which on, where they lead to neighbours, it pays to sum them four at a time.
+MANY = 8
 
 
 def reach(mdp: MDP) -> int:
@@ -39,9 +41,18 @@ def reach(mdp: MDP) -> int:
 
 def asked_for(mdp: MDP, transitions: float, v: FloatArray | tuple[()]) -> FloatArray | tuple[()] | None:
     """What backups of v by so many of the model's transitions ask for ahead of time besides these; `kernels.serial` says why."""
-    if transitions < LONG:
+    if transitions < LONG or runs(mdp) is not None:
         return None
     return v if min(mdp.n_states, reach(mdp)) >= WIDE else ()
+
+
+def runs(mdp: MDP) -> tuple[()] | None:
+    """() where rows of P are runs of neighbours, and long; found once for a model and its twins. `kernels.serial` says why."""
+    if "runs" not in mdp.facts:
+        wide = mdp.n_transitions >= MANY * mdp.n_pairs
+        mdp.facts["runs"] = () if wide and kernels.graph.runs(*mdp.arrays[:2]) else None
+    found: tuple[()] | None = mdp.facts["runs"]
+    return found
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
@@ -56,7 +67,7 @@ class Sweeper:
     """Backs up value functions of one model; arrays are prepared once, ranges of states go to a thread each."""
 
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
-        self.mdp, self.model, self.alike = mdp, rows_of(mdp), alike(mdp)
+        self.mdp, self.model, self.alike, self.runs = mdp, rows_of(mdp), alike(mdp), runs(mdp)
         self.threads = team.team_size(threads, mdp.n_transitions if self.alike is None else self.alike.effort)
         self.parts = team.ranges(mdp.P.indptr, mdp.first, self.threads) if self.threads > 1 else [(0, mdp.n_states)]
         self._pieces: list[tuple[Any, ...]] = [(None, None, None, None, *part) for part in self.parts]
@@ -76,14 +87,14 @@ class Sweeper:
         """
         pieces = pieces or self._pieces
         if self.alike is None:
-            arguments = (*self.model, v, u, rows, asked_for(self.mdp, self.mdp.n_transitions, v))
+            arguments = (*self.model, v, u, rows, asked_for(self.mdp, self.mdp.n_transitions, v), self.runs)
             return extremes(team.each(kernels.backup, arguments, pieces, self.threads))
         *distinct, at = self.alike
         number = len(distinct[0]) - 1
         ahead, parts = np.empty(number), [(0, number)]
         if self.threads > 1:
             parts = team.ranges(distinct[0], np.arange(number + 1), self.threads)
-        team.each(kernels.alike.product, (*distinct, v, ahead), parts, self.threads)
+        team.each(kernels.alike.product, (*distinct, v, ahead, self.runs), parts, self.threads)
         arguments = (*distinct, at, ahead, *self.mdp.arrays[3:], v, u, rows)
         return extremes(team.each(kernels.alike.backup, arguments, pieces, self.threads))
 

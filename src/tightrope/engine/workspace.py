@@ -15,7 +15,7 @@ from tightrope.engine.direct import eliminate, factor_cost, improve
 from tightrope.engine.monitor import new
 from tightrope.engine.outline import AS_NUMBERED, CHAIN, NOWHERE, cuts, nearby, outline, outward, promising, seams
 from tightrope.engine.room import Room
-from tightrope.engine.sweep import Sweeper, asked_for, extent, extremes, see_rewards
+from tightrope.engine.sweep import Sweeper, asked_for, extent, extremes, runs, see_rewards
 from tightrope.kernels import team
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Workspace:
         ceilings, before, caution = self.prune()
         if ceilings is not None:
             risen, size = kernels.pruned.rise(self.v, before)
-            arguments = (*self.model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size)
+            arguments = (*self.model, self.v, self.u, self.rows, ceilings, self.gamma * risen, caution * size, runs(self.mdp))
             parts = self._pieces() if self.chaining else [(None, None, None, None, *cut[:2]) for cut in cuts(self.mdp)]
             found = team.each(kernels.pruned.backup, arguments, parts, self._threads)
             self.low, self.high = extremes([part[:2] for part in found])
@@ -300,10 +300,11 @@ class Workspace:
         while n < most and (n == 0 or (self.span > target and not self.late)):
             now = self.gamma, self.v, self.u
             if self.whole:
-                more, self.low, self.high = kernels.policy_sweeps(*pieces[0][:4], *now, min(CALL, most - n), target)
+                how = (*now, runs(self.mdp), min(CALL, most - n), target)
+                more, self.low, self.high = kernels.policy_sweeps(*pieces[0][:4], *how)
             else:
                 asked = asked_for(self.mdp, self.chain_nnz, self.v)
-                changes = team.each(kernels.policy_backup, (*now, asked), pieces, self._threads)
+                changes = team.each(kernels.policy_backup, (*now, asked, runs(self.mdp)), pieces, self._threads)
                 self.v, self.u, more, (self.low, self.high) = self.u, self.v, 1, extremes(changes)
             n += more
         self.backups += n * self.S

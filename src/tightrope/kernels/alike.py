@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.serial import ONE, TWO
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import in_fours, loop, uint64
 
 #: What signatures of rows are mixed with, and kept to 64 bits by, compiled or not.
 MIX, ALL = uint64(0x9E3779B97F4A7C15), uint64(0xFFFFFFFFFFFFFFFF)
@@ -67,12 +67,15 @@ def find(indptr, indices, bits, most, table, at, owners):
 
 
 @loop
-def product(indptr, indices, data, v, out, lo, hi):
+def product(indptr, indices, data, v, out, runs, lo, hi):
     """out = P v in the rows lo..hi-1, summed as backups sum them."""
     k = uint64(indptr[lo])
     for m in range(uint64(lo), uint64(hi)):
         end = uint64(indptr[m + ONE])
         even, odd = 0.0, 0.0
+        if runs is not None:
+            even = in_fours(data, k, v, uint64(indices[k]), end - k)
+            k = end
         while k + ONE < end:
             even += data[k] * v[indices[k]]
             odd += data[k + ONE] * v[indices[k + ONE]]

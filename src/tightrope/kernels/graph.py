@@ -28,6 +28,16 @@ def survey(indptr, indices, first, begin):
 
 
 @loop
+def runs(indptr, indices):
+    """Whether the successors of every pair are neighbours, of which nothing need be known but the first; columns are sorted."""
+    for l in range(uint64(len(indptr) - 1)):
+        k, last = uint64(indptr[l]), uint64(indptr[l + ONE]) - ONE
+        if uint64(indices[last]) - uint64(indices[k]) != last - k:
+            return False
+    return True
+
+
+@loop
 def predecessors(indptr, indices, first, begin, sources):
     """The transitions turned round: `sources` of those that lead to state j end before begin[j], and begin where j - 1's end.
 

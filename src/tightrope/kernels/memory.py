@@ -62,6 +62,34 @@ def row_end(typing_context, indptr, k, l):  # noqa: ARG001  (numba's signature)
     return types.uint64(indptr, k, l), generate
 
 
+@intrinsic
+def in_fours(typing_context, data, k, v, j, n):  # noqa: ARG001  (numba's signature)
+    """The sum of data[k + i] v[j + i] for i < n: every fourth product together, and what is left over one by one."""
+
+    def generate(context, builder, signature, arguments):
+        data, _, v, *_ = signature.args
+        lanes, number = ir.VectorType(ir.DoubleType(), 4), ir.IntType(64)
+        a = _place(context, builder, data, *arguments[:2])
+        b = _place(context, builder, v, *arguments[2:4])
+        n, step = arguments[4], number(4)
+        whole = builder.and_(n, number(2**64 - 4))
+
+        def product(i, kind):
+            near, far = (builder.bitcast(builder.gep(x, [i]), kind.as_pointer()) for x in (a, b))
+            return builder.fmul(builder.load(near, align=8), builder.load(far, align=8))
+
+        four = cgutils.alloca_once_value(builder, ir.Constant(lanes, [0.0] * 4))
+        with cgutils.for_range_slice(builder, number(0), whole, step, inc=True) as (i, _):
+            builder.store(builder.fadd(builder.load(four), product(i, lanes)), four)
+        first, second, third, fourth = (builder.extract_element(builder.load(four), ir.IntType(32)(i)) for i in range(4))
+        total = cgutils.alloca_once_value(builder, builder.fadd(builder.fadd(first, third), builder.fadd(second, fourth)))
+        with cgutils.for_range_slice(builder, whole, n, number(1), inc=True) as (i, _):
+            builder.store(builder.fadd(builder.load(total), product(i, ir.DoubleType())), total)
+        return builder.load(total)
+
+    return types.float64(data, types.uint64, v, types.uint64, types.uint64), generate
+
+
 def _row(context, builder, kind, indptr, l, place):
     """Where row l begins; place(length, l) tells where all are of one length."""
     if isinstance(kind, types.Array):

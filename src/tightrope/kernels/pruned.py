@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.kernels.serial import ONE, TWO
-from tightrope.kernels.tiers import loop, uint64
+from tightrope.kernels.tiers import in_fours, loop, uint64
 
 
 @loop
@@ -26,7 +26,7 @@ def rise(v, before):
 
 @loop
 def backup(
-    indptr, indices, data, r, first, gamma, v, out, rows, ceilings, lift, margin,
+    indptr, indices, data, r, first, gamma, v, out, rows, ceilings, lift, margin, runs,
     to_indptr, to_indices, to_data, to_r, lo, hi,
 ):  # fmt: skip
     """`serial.backup` of values by which no pair's ceiling rises by more than `lift`, `margin` being far more than rounding.
@@ -52,6 +52,9 @@ def backup(
                     continue
             k, end = uint64(indptr[l]), uint64(indptr[l + ONE])
             even, odd = 0.0, 0.0
+            if runs is not None:
+                even = in_fours(data, k, v, uint64(indices[k]), end - k)
+                k = end
             while k + ONE < end:
                 even += data[k] * v[indices[k]]
                 odd += data[k + ONE] * v[indices[k + ONE]]

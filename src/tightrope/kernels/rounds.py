@@ -141,7 +141,7 @@ def gauss_seidel_round(
     while True:
         before, went, low, high = change, backwards, -np.inf, np.inf
         if near:
-            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+            low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
             change = max(abs(low), abs(high))
         elif not kept:  # that one sweep was enough is to be seen before a whole chain is copied
             change, _, _, _ = gauss_seidel(
@@ -165,7 +165,9 @@ def gauss_seidel_round(
             computed = cycles * len(r) + swept * len(v)
             if done and not near:  # what is there to see is enough, most likely
                 near = True
-                low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+                low, high = backup(
+                    indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v)
+                )  # fmt: skip
                 least, largest = extent(u)
                 computed += len(r)
             told[8], told[9], told[10], told[11] = computed, cycles, swept, change
@@ -235,13 +237,14 @@ def deeper(share, least, chain_span, span, mixing, patience):
 def sweep_round(
     v, tol, atol, floor, indptr, indices, data, r, first, gamma, to_indptr, to_indices, to_data, to_r,
     low, high, base, share, trial, patience, enough, most,
-    ceilings, before, caution, one_indptr, one_indices, one_data, at, ahead,
+    ceilings, before, caution, one_indptr, one_indices, one_data, at, ahead, runs,
     reward_size, of_values, leak, grown, shrunk, told, u, rows,
 ):  # fmt: skip
     """Modified policy iteration from u = T v with its greedy pairs and low <= u - v <= high, up to `most` improvements.
 
     A finite `base` means that there has been no look yet, and v is that everywhere. Unless `ceilings` is None, backups are
-    `pruned`, with a margin of `caution` times the size of values; unless `at` is None, they are those of `alike`.
+    `pruned`, with a margin of `caution` times the size of values; unless `at` is None, they are those of `alike`. What `runs` are
+    `serial` says.
     A chain is swept until its change has a span of `share` of what it was, or less once the policy has settled; `trial` times or,
     where that will do, `patience` times. If more than `enough` sweeps are left after a few improvements, and more than after the
     first, that is the end of the round. u = T v at the end too. Tells also the improvements, the chain sweeps, and by how much a
@@ -266,30 +269,30 @@ def sweep_round(
             extract(indptr, indices, data, r, rows, to_indptr, to_indices, to_data, to_r, 0, len(v))
         copy(u, v)
         target = max(0.5 * goal, share * span)
-        n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, trial, target)
+        n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, runs, trial, target)
         mixing = min(((high - low) / span) ** (1.0 / n), 1.0) if span > 0.0 else 1.0
         swept += n
         if high - low > target > 0.0 and 0.0 < mixing < 1.0:
             more = int(math.log(target / (high - low)) / math.log(mixing)) + 1
             if more <= patience:
-                n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, 2 * more, target)
+                n, low, high = policy_sweeps(to_indptr, to_indices, to_data, to_r, gamma, v, u, runs, 2 * more, target)
                 swept += n
         chain_span = high - low
         n = len(r)
         if at is not None:
-            alike.product(one_indptr, one_indices, one_data, v, ahead, 0, len(ahead))
+            alike.product(one_indptr, one_indices, one_data, v, ahead, runs, 0, len(ahead))
             low, high = alike.backup(
                 one_indptr, one_indices, one_data, at, ahead, r, first, gamma, v, u, rows,
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
         elif ceilings is None:
             low, high = backup(
-                indptr, indices, data, r, first, gamma, v, u, rows, None, to_indptr, to_indices, to_data, to_r, 0, len(v)
+                indptr, indices, data, r, first, gamma, v, u, rows, None, runs, to_indptr, to_indices, to_data, to_r, 0, len(v)
             )  # fmt: skip
         else:
             risen, size = pruned.rise(v, before)
             low, high, n = pruned.backup(
-                indptr, indices, data, r, first, gamma, v, u, rows, ceilings, gamma * risen, caution * size,
+                indptr, indices, data, r, first, gamma, v, u, rows, ceilings, gamma * risen, caution * size, runs,
                 to_indptr, to_indices, to_data, to_r, 0, len(v),
             )  # fmt: skip
         improvements, computed = improvements + 1, computed + n
@@ -334,7 +337,7 @@ def factor_round(
         else:
             band.value(indptr, indices, data, r, rows, gamma, number, hubs, below, above, left, columns, v)
             waited, computed = waited + 1, computed + len(v)
-        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, 0, len(v))
+        low, high = backup(indptr, indices, data, r, first, gamma, v, u, rows, None, None, None, None, None, None, 0, len(v))
         least, largest = extent(u)
         improvements, computed = improvements + 1, computed + len(r)
     told[8], told[9], told[10] = computed, improvements, chosen

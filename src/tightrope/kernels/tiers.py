@@ -36,7 +36,19 @@ MODULES = (
     "downstream",
 )
 #: What loops need of `memory` besides arithmetic; plain Python has them below.
-MEMORY = ("borrow", "prefetch", "prefetch_once", "row", "row_end", "pass_by", "passed_by", "announce", "announced", "give_way")
+MEMORY = (
+    "borrow",
+    "prefetch",
+    "prefetch_once",
+    "row",
+    "row_end",
+    "in_fours",
+    "pass_by",
+    "passed_by",
+    "announce",
+    "announced",
+    "give_way",
+)
 
 #: What indices are computed in: unsigned and signed machine numbers once compiled.
 uint64 = int64 = int
@@ -58,6 +70,21 @@ def row(indptr, l):
 def row_end(indptr, k, l):  # noqa: ARG001  (compiled loops need not multiply)
     """Where the row before l ends, having begun at k: where row l begins."""
     return row(indptr, l)
+
+
+def in_fours(data, k, v, j, n):
+    """The sum of data[k + i] v[j + i] for i < n: every fourth product together, and what is left over one by one."""
+    first = second = third = fourth = 0.0
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        first += data[k + i] * v[j + i]
+        second += data[k + i + 1] * v[j + i + 1]
+        third += data[k + i + 2] * v[j + i + 2]
+        fourth += data[k + i + 3] * v[j + i + 3]
+    total = (first + third) + (second + fourth)
+    for i in range(whole, n):
+        total += data[k + i] * v[j + i]
+    return total
 
 
 def borrow(*arrays):
