@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import tightrope as tr
 from tightrope import kernels, problems
-from tightrope.engine import direct, rounds, sweep
+from tightrope.engine import Limits, Monitor, direct, rounds, sweep, sweep_chain
 from tightrope.engine.monitor import Aim
 from tightrope.engine.sweep import Sweeper
 from tightrope.engine.workspace import Workspace
@@ -149,6 +149,21 @@ def test_rows_of_neighbours_are_summed_by_fours(widths, compiled):
     exact = tr.solve(mdp, tr.policy_iteration(), tol=1e-9).value
     assert sol.converged
     np.testing.assert_allclose(sol.value, exact, atol=1e-6)
+
+
+def test_chains_of_neighbours_are_summed_by_fours_whoever_made_them():
+    """Of a policy, deterministic or not; a chain of any other kind is not."""
+    mdp = neighbourhoods(60, 12)
+    v = np.random.default_rng(3).normal(size=60)
+    rows = mdp.first[:-1]
+    for P, r in ((mdp.P[rows], mdp.r[rows]), tr.Policy.uniform(problems.garnet(60, 1, 60)).induced(problems.garnet(60, 1, 60))):
+        ends = zip(P.indptr[:-1], P.indptr[1:], strict=True)
+        sums = [by_fours((P.data[lo:hi] * v[P.indices[lo:hi]]).tolist()) for lo, hi in ends]
+        found = sweep_chain(P, r, 0.9, v, 1, Monitor(Limits()))
+        np.testing.assert_array_equal(found, r + 0.9 * np.array(sums))
+    mixed, r = tr.Policy.uniform(mdp).induced(mdp)
+    assert sweep.runs_of(mixed.indptr, mixed.indices) is None
+    np.testing.assert_allclose(sweep_chain(mixed, r, 0.9, v, 1, Monitor(Limits())), r + 0.9 * (mixed @ v), rtol=1e-13)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -16,6 +16,7 @@ from tightrope import kernels
 from tightrope.engine.direct import eliminate, factor_cost, narrow_band, solve_chain
 from tightrope.engine.monitor import Limits, Monitor
 from tightrope.engine.outline import outline
+from tightrope.engine.sweep import runs_of
 from tightrope.kernels import unsigned
 from tightrope.kernels.bounds import EPS
 from tightrope.kernels.krylov import STEPS
@@ -93,8 +94,10 @@ class _Rounds:
     """v on its way to the value of a chain."""
 
     def __init__(self, P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray) -> None:
-        self.P, self.r, self.gamma, self.v = P, r, gamma, v
+        self.gamma, self.v = gamma, v
         self._scratch = np.empty_like(v)
+        self._arrays = (unsigned(P.indptr), unsigned(P.indices), P.data, r)
+        self._runs = runs_of(*self._arrays[:2])
         self._reach = gamma / (1.0 - gamma)
         #: The chain solved for the chance of staying put, v = r' + P' v with no diagonal in P', and what BiCGSTAB works in.
         self._split: tuple[Any, ...] | None = None
@@ -134,17 +137,15 @@ class _Rounds:
         """BiCGSTAB, preconditioned by sweeps in place to and fro: values run along a path in one of them."""
         n = len(self.v)
         if self._split is None:
-            chain = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r)
-            self._split = tuple(np.empty_like(array) for array in chain)
-            kernels.in_place.extract_split(*chain, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
+            self._split = tuple(np.empty_like(array) for array in self._arrays)
+            kernels.in_place.extract_split(*self._arrays, np.arange(n, dtype=np.uint32), self.gamma, *self._split)
             self._vectors = (np.empty(n), *kernels.krylov.room(n), np.empty(n))
         goal = 0.1 * self.target * (1.0 - self.gamma)
         steps = kernels.krylov.bicgstab(*self._split, self.v, *self._vectors, 0.0, goal, STEPS, n)
         self.products += 4 * steps + 2
 
     def _sweeps(self, most: int, target: float = -1.0) -> tuple[float, float]:
-        arrays = (unsigned(self.P.indptr), unsigned(self.P.indices), self.P.data, self.r, self.gamma)
-        n, low, high = kernels.policy_sweeps(*arrays, self.v, self._scratch, None, most, target)
+        n, low, high = kernels.policy_sweeps(*self._arrays, self.gamma, self.v, self._scratch, self._runs, most, target)
         self.products += n
         return low, high
 
@@ -199,6 +200,7 @@ def policy_value(mdp: MDP, policy: Policy, guess: FloatArray | None, goal: float
 def sweep_chain(P: sp.csr_array, r: FloatArray, gamma: float, v: FloatArray, m: int, monitor: Monitor) -> FloatArray:
     """(T^π)^m v: m backups of a chain."""
     v = v.copy()
-    kernels.policy_sweeps(unsigned(P.indptr), unsigned(P.indices), P.data, r, gamma, v, np.empty_like(v), None, m, -1.0)
+    arrays = (unsigned(P.indptr), unsigned(P.indices), P.data, r)
+    kernels.policy_sweeps(*arrays, gamma, v, np.empty_like(v), runs_of(*arrays[:2]), m, -1.0)
     monitor.backups += m * len(v)
     return v

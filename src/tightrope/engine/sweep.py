@@ -47,12 +47,17 @@ def asked_for(mdp: MDP, transitions: float, v: FloatArray | tuple[()]) -> FloatA
 
 
 def runs(mdp: MDP) -> tuple[()] | None:
-    """() where rows of P are runs of neighbours, and long; found once for a model and its twins. `kernels.serial` says why."""
+    """Whether the model's rows are `runs_of` neighbours; found once for a model and its twins."""
     if "runs" not in mdp.facts:
-        wide = mdp.n_transitions >= MANY * mdp.n_pairs
-        mdp.facts["runs"] = () if wide and kernels.graph.runs(*mdp.arrays[:2]) else None
+        mdp.facts["runs"] = runs_of(*mdp.arrays[:2])
     found: tuple[()] | None = mdp.facts["runs"]
     return found
+
+
+def runs_of(indptr: Any, indices: Any) -> tuple[()] | None:
+    """() where rows are runs of neighbours, and long, as `kernels.serial` asks; None elsewhere. Columns are sorted."""
+    wide = len(indices) >= MANY * (len(indptr) - 1)
+    return () if wide and kernels.graph.runs(indptr, indices) else None
 
 
 def rows_of(mdp: MDP) -> tuple[Any, ...]:
