@@ -28,6 +28,7 @@ path, P = np.random.default_rng(0).permutation(60), np.zeros((60, 2, 60))
 P[path, 0, np.roll(path, 1)] = P[path, 1, np.roll(path, -1)] = 1.0
 P[path[0]] = np.eye(60)[path[0]]
 models.append(problems.garnet(30, 4, 20, seed=3))
+models.append(problems.garnet(23, 3, 23, gamma=0.99, seed=5))
 models.append(problems.tandem(4, 3, gamma=0.999))
 models.append(tr.MDP(P.reshape(120, 60), -np.arange(120.0) % 7.0, 0.99))
 found = []
