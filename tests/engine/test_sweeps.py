@@ -161,6 +161,10 @@ def test_chains_of_neighbours_are_summed_by_fours_whoever_made_them():
         sums = [by_fours((P.data[lo:hi] * v[P.indices[lo:hi]]).tolist()) for lo, hi in ends]
         found = sweep_chain(P, r, 0.9, v, 1, Monitor(Limits()))
         np.testing.assert_array_equal(found, r + 0.9 * np.array(sums))
+    leaves = sp.csr_array(P.toarray() * (np.arange(60) > 0)[:, None])  # for good, from its first state
+    found = sweep_chain(leaves, r, 0.9, v, 1, Monitor(Limits()))
+    assert sweep.runs_of(leaves.indptr, leaves.indices) is None
+    np.testing.assert_allclose(found, r + 0.9 * (leaves @ v), rtol=1e-13)
     mixed, r = tr.Policy.uniform(mdp).induced(mdp)
     assert sweep.runs_of(mixed.indptr, mixed.indices) is None
     np.testing.assert_allclose(sweep_chain(mixed, r, 0.9, v, 1, Monitor(Limits())), r + 0.9 * (mixed @ v), rtol=1e-13)

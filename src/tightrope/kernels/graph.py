@@ -29,10 +29,10 @@ def survey(indptr, indices, first, begin):
 
 @loop
 def runs(indptr, indices):
-    """Whether the successors of every pair are neighbours, of which nothing need be known but the first; columns are sorted."""
+    """Whether every row has successors, and these are neighbours: none need be known but the first. Columns are sorted."""
     for l in range(uint64(len(indptr) - 1)):
-        k, last = uint64(indptr[l]), uint64(indptr[l + ONE]) - ONE
-        if uint64(indices[last]) - uint64(indices[k]) != last - k:
+        k, end = uint64(indptr[l]), uint64(indptr[l + ONE])
+        if end == k or uint64(indices[end - ONE]) - uint64(indices[k]) != end - ONE - k:
             return False
     return True
 
