@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tightrope as tr
-from peers import worlds
+from peers import networks, worlds
 from tightrope import problems
 from tightrope.cli.warm import shuffled
 from tightrope.experiments.tour import rooms
@@ -163,11 +163,11 @@ CASES = (
     Case("racetrack 3e4 .99", "worlds", partial(worlds.racetrack, 25, 3, 0.99)),
     Case("lake 1e4 .99", "worlds", partial(worlds.lake, 100, 0.05, 0.99)),
     Case("thermostat 1e3, dense .999", "worlds", partial(worlds.thermostat, 1_000, 0.999)),
-    Case("polling 5e3 .99", "worlds", partial(worlds.polling, 50, 0.99)),
-    Case("polling 2e4 .999", "worlds", partial(worlds.polling, 100, 0.999)),
+    Case("polling 5e3 .99", "worlds", partial(networks.polling, 50, 0.99)),
+    Case("polling 2e4 .999", "worlds", partial(networks.polling, 100, 0.999)),
     Case("pursuit 1e4 .99", "worlds", partial(worlds.pursuit, 10, 0.99)),
     Case("torus 1e4 .9", "worlds", partial(worlds.torus, 100, 0.9)),
     Case("torus 1e4 .999", "worlds", partial(worlds.torus, 100, 0.999)),
-    Case("cube 1e3 .95", "worlds", partial(worlds.cube, 10, 0.95)),
-    Case("routes 3e3 .9999", "worlds", partial(worlds.routes, 3_000, 0.9999)),
+    Case("cube 1e3 .95", "worlds", partial(networks.cube, 10, 0.95)),
+    Case("routes 3e3 .9999", "worlds", partial(networks.routes, 3_000, 0.9999)),
 )
