@@ -65,7 +65,7 @@ def lookahead(runs: Lookahead) -> Any:
             ticks, solutions, colours = zip(*bars, strict=True)
             _bars(column[0], [s.iterations for s in solutions], "{:.0f}", colours)
             _bars(column[1], [s.backups / 1e6 for s in solutions], "{:.0f}", colours)
-            _bars(column[2], [s.seconds for s in solutions], "{:.2f}", colours)
+            _bars(column[2], [s.seconds for s in solutions], "{:.2g}", colours)
             for ax, title in zip(column, (f"{name}: iterations", "backups, millions", "seconds"), strict=True):
                 ax.set_title(title)
                 ax.set_xticks(range(len(ticks)), [] if ax is not column[-1] else ticks)

@@ -117,7 +117,7 @@ def _numbers(tour: Tour) -> dict[str, str]:
     quickest, few = min(named.items(), key=lambda item: item[1].iterations)
     least = min(range(len(named)), key=lambda i: list(named.values())[i].backups)
     rows = [
-        [name, f"{s.iterations}", count(s.backups), f"{s.seconds:.2f}", f"{s.gap:.1e}{'' if s.converged else ', stopped'}"]
+        [name, f"{s.iterations}", count(s.backups), f"{s.seconds:.2g}", f"{s.gap:.1e}{'' if s.converged else ', stopped'}"]
         for name, s in named.items()
     ]
     return {
@@ -128,7 +128,7 @@ def _numbers(tour: Tour) -> dict[str, str]:
         "gap": f"{solution.gap:.1e}",
         "start": f"{float(mdp.start @ solution.value):.4f}",
         "backups": count(solution.backups),
-        "seconds": f"{solution.seconds:.2f}",
+        "seconds": f"{solution.seconds:.2g}",
         "quickest": quickest,
         "few": _times(few.iterations),
         "many": f"{named['PI'].iterations}",
@@ -151,6 +151,6 @@ def _verdict(named: Mapping[str, Solution]) -> str:
     clock = (
         "PI was also the fastest"
         if least is plain
-        else f"by the clock {fast} was the fastest, {least.seconds:.2f} s against {plain.seconds:.2f} s"
+        else f"by the clock {fast} was the fastest, {least.seconds:.2g} s against {plain.seconds:.2g} s"
     )
     return f"{rule} Here {work}; {clock}. Where the best point lies depends on the model, so measure it on your own."
